@@ -1,0 +1,1 @@
+"""LeaderWorkerSet and DisaggregatedSet for Kubernetes, in Python."""

@@ -1,0 +1,1 @@
+"""The webhooks of LeaderWorkerSet and of its pods."""

@@ -1,0 +1,1 @@
+"""How leaders and workers exist as Kubernetes objects."""

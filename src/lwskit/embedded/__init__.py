@@ -1,0 +1,1 @@
+"""A Kubernetes API server and the controllers of a cluster, in this process."""

@@ -1,0 +1,1 @@
+"""The controllers of an embedded cluster, written on lwskit.runtime."""

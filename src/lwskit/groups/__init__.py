@@ -1,0 +1,1 @@
+"""The domain, pure: which groups there are and what to do next."""

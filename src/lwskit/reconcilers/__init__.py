@@ -1,0 +1,1 @@
+"""Shells around the decisions: observe, decide, execute."""

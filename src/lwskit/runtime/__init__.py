@@ -1,0 +1,1 @@
+"""A controller library on asyncio that knows nothing of LeaderWorkerSet."""

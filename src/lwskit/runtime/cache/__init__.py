@@ -1,0 +1,1 @@
+"""List and watch, kept in local stores that reconcilers read."""

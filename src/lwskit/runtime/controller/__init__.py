@@ -1,0 +1,1 @@
+"""From a change in the cache to a reconcile: sources, handlers, predicates and workers."""

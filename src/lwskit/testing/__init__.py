@@ -1,0 +1,1 @@
+"""A pytest plugin, virtual time and polling assertions for tests of controllers."""
