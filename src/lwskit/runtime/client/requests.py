@@ -1,0 +1,163 @@
+"""Requests to an API server as pure functions, and reading its answers (specification: 70 §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+import orjson
+
+from lwskit.runtime.client.transport import HttpRequest, HttpResponse
+from lwskit.runtime.errors import ApiError, InvalidRequest, error_from_status
+from lwskit.runtime.kinds import Kind
+from lwskit.runtime.objects import Obj
+
+JSON = "application/json"
+
+
+class PatchType(StrEnum):
+    """The kinds of patch, named by their content type (specification: 70 §6.2)."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+def query(**values: Any) -> tuple[tuple[str, str], ...]:
+    """Query parameters without those that are None or False; True becomes `true`."""
+    return tuple(
+        (name, "true" if value is True else str(value)) for name, value in values.items() if value not in (None, False)
+    )
+
+
+def _write_query(dry_run: bool, field_manager: str | None, **more: Any) -> tuple[tuple[str, str], ...]:
+    return query(dryRun="All" if dry_run else None, fieldManager=field_manager, **more)
+
+
+def get(kind: Kind, namespace: str | None, name: str, subresource: str | None = None) -> HttpRequest:
+    """Read one object or its subresource."""
+    return HttpRequest("GET", kind.path(namespace, name, subresource), headers={"accept": JSON})
+
+
+def list_(kind: Kind, namespace: str | None, **params: Any) -> HttpRequest:
+    """Read a collection; `params` are the API's own query names (labelSelector, fieldSelector, limit, continue…)."""
+    return HttpRequest("GET", kind.path(namespace), query(**params), {"accept": JSON})
+
+
+def watch(kind: Kind, namespace: str | None, **params: Any) -> HttpRequest:
+    """Follow a collection from `resourceVersion` on."""
+    return HttpRequest("GET", kind.path(namespace), query(watch=True, **params), {"accept": JSON})
+
+
+def create(
+    kind: Kind, obj: Obj, *, subresource: str | None = None, dry_run: bool = False, field_manager: str | None = None
+) -> HttpRequest:
+    """Create an object in its own namespace; with `subresource`, create that of an object (eviction, token…)."""
+    meta = obj["metadata"]
+    path = kind.path(meta.get("namespace"), meta["name"] if subresource else None, subresource)
+    return HttpRequest("POST", path, _write_query(dry_run, field_manager), _headers(JSON), orjson.dumps(obj))
+
+
+def update(
+    kind: Kind, obj: Obj, *, subresource: str | None = None, dry_run: bool = False, field_manager: str | None = None
+) -> HttpRequest:
+    """Replace an object or its subresource."""
+    meta = obj["metadata"]
+    path = kind.path(meta.get("namespace"), meta["name"], subresource)
+    return HttpRequest("PUT", path, _write_query(dry_run, field_manager), _headers(JSON), orjson.dumps(obj))
+
+
+def patch(
+    kind: Kind,
+    namespace: str | None,
+    name: str,
+    body: Any,
+    patch_type: PatchType,
+    *,
+    subresource: str | None = None,
+    dry_run: bool = False,
+    field_manager: str | None = None,
+    force: bool | None = None,
+) -> HttpRequest:
+    """Patch an object or its subresource. Raises InvalidRequest for an apply without field manager."""
+    if patch_type is PatchType.APPLY and not field_manager:
+        raise InvalidRequest("a server-side apply needs a field manager")
+    params = _write_query(dry_run, field_manager, force=force)
+    return HttpRequest(
+        "PATCH", kind.path(namespace, name, subresource), params, _headers(patch_type.value), orjson.dumps(body)
+    )
+
+
+def delete(
+    kind: Kind,
+    namespace: str | None,
+    name: str,
+    *,
+    propagation: str | None = None,
+    uid: str | None = None,
+    resource_version: str | None = None,
+    grace_seconds: int | None = None,
+    dry_run: bool = False,
+) -> HttpRequest:
+    """Delete one object, on preconditions of UID and resourceVersion where given."""
+    return HttpRequest(
+        "DELETE",
+        kind.path(namespace, name),
+        (),
+        _headers(JSON),
+        orjson.dumps(_delete_options(propagation, uid, resource_version, grace_seconds, dry_run)),
+    )
+
+
+def delete_collection(
+    kind: Kind, namespace: str | None, *, propagation: str | None = None, **params: Any
+) -> HttpRequest:
+    """Delete everything that the selectors in `params` match."""
+    body = orjson.dumps(_delete_options(propagation, None, None, None, False))
+    return HttpRequest("DELETE", kind.path(namespace), query(**params), _headers(JSON), body)
+
+
+def _delete_options(
+    propagation: str | None, uid: str | None, version: str | None, grace: int | None, dry_run: bool
+) -> Obj:
+    options: Obj = {"kind": "DeleteOptions", "apiVersion": "v1"}
+    if propagation:
+        options["propagationPolicy"] = propagation
+    preconditions = {k: v for k, v in (("uid", uid), ("resourceVersion", version)) if v}
+    if preconditions:
+        options["preconditions"] = preconditions
+    if grace is not None:
+        options["gracePeriodSeconds"] = grace
+    if dry_run:
+        options["dryRun"] = ["All"]
+    return options
+
+
+def _headers(content_type: str) -> Mapping[str, str]:
+    return {"accept": JSON, "content-type": content_type}
+
+
+def read(response: HttpResponse) -> Obj:
+    """The object in a successful answer. Raises the ApiError that a failed one stands for."""
+    if response.status < 400:
+        try:
+            return orjson.loads(response.body) if response.body else {}
+        except orjson.JSONDecodeError as e:
+            raise ApiError(f"the server's answer is not JSON: {response.body[:80]!r}", code=502) from e
+    raise read_error(response)
+
+
+def read_error(response: HttpResponse) -> ApiError:
+    """The error that a failed answer stands for, whatever its body is."""
+    retry_after = response.headers.get("retry-after", "")
+    seconds = float(retry_after) if retry_after.isdecimal() else None
+    try:
+        body = orjson.loads(response.body)
+    except orjson.JSONDecodeError:
+        body = None
+    if not isinstance(body, dict) or body.get("kind") != "Status":
+        text = response.body[:300].decode(errors="replace").strip() or "no text"
+        body = {"message": f"the server answered {response.status}: {text}"}
+    return error_from_status(body, response.status, seconds)
