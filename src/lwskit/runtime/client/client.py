@@ -1,4 +1,4 @@
-"""The client: one method per verb, always live (specification: 70 §6). Reads from a cache are `lwskit.runtime.cache`."""
+"""The client: one method per verb, always live (specification: 70 §6). Cached reads are `lwskit.runtime.cache`."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Client:
         subresource: str | None = None,
         dry_run: bool = False,
     ) -> Obj:
-        """Server-side apply of the full intent; creates the object where it is absent. Raises Conflict without force."""
+        """Server-side apply of the full intent; creates what is absent. Raises Conflict without force."""
         meta = obj["metadata"]
         return await self.patch(
             kind,
