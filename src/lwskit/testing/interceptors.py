@@ -1,0 +1,295 @@
+"""A transport that stands between a client and its API server: records, fails, delays and holds what passes.
+
+Specification: 70 §6.4 (interceptors). It is told nothing of HTTP beyond the request data that a Transport is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+
+from lwskit.runtime.client.transport import HttpRequest, HttpResponse, StreamResponse, Transport
+from lwskit.runtime.errors import ApiError, ConnectionFailed
+
+Matcher = Callable[[HttpRequest], bool]
+
+
+def matching(
+    method: str | None = None, path: str | None = None, *, watch: bool | None = None, user_agent: str | None = None
+) -> Matcher:
+    """A predicate on requests: all that is given must hold.
+
+    `path` is a regular expression searched in the path, `user_agent` a part of that header; `watch` tells whether the
+    request must be a watch or must not.
+    """
+    pattern = re.compile(path) if path else None
+
+    def holds(request: HttpRequest) -> bool:
+        return (
+            (method is None or request.method == method)
+            and (pattern is None or pattern.search(request.path) is not None)
+            and (watch is None or is_watch(request) == watch)
+            and (user_agent is None or user_agent in request.headers.get("user-agent", ""))
+        )
+
+    return holds
+
+
+def is_watch(request: HttpRequest) -> bool:
+    """Whether a request follows a collection."""
+    return ("watch", "true") in request.query or ("watch", "1") in request.query
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A request that passed, with the answer's HTTP status: 0 while there is none, -1 where it failed without one."""
+
+    request: HttpRequest
+    at: float
+    status: int = 0
+
+    @property
+    def verb(self) -> str:
+        """What the API calls it: get, list, watch, create, update, patch, delete or deletecollection."""
+        named = _names_an_object(self.request.path)
+        if self.request.method == "GET":
+            return "watch" if is_watch(self.request) else "get" if named else "list"
+        if self.request.method == "DELETE":
+            return "delete" if named else "deletecollection"
+        return {"POST": "create", "PUT": "update", "PATCH": "patch"}.get(
+            self.request.method, self.request.method.lower()
+        )
+
+    @property
+    def user_agent(self) -> str:
+        """The header that tells clients apart, empty where the transport adds it later."""
+        return self.request.headers.get("user-agent", "")
+
+
+def _names_an_object(path: str) -> bool:
+    """Whether a resource path ends in an object or a subresource and not in a collection."""
+    parts = path.strip("/").split("/")
+    rest = parts[2:] if parts[:1] == ["api"] else parts[3:]
+    if rest[:1] == ["namespaces"] and len(rest) > 2:
+        rest = rest[2:]
+    return len(rest) > 1
+
+
+@dataclass(slots=True)
+class _Rule:
+    matches: Matcher
+    error: Exception | None = None
+    latency: float = 0.0
+    left: int | None = None
+    gate: asyncio.Event | None = None
+
+
+@dataclass(eq=False, slots=True)
+class _Watch:
+    """One open stream. `broken` is set to end it; chunks are handed on only while its holder lets them."""
+
+    request: HttpRequest
+    broken: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Interceptor:
+    """A Transport around another one.
+
+    `requests` is the record of all that passed, oldest first. Rules apply in the order in which they were made.
+    """
+
+    def __init__(self, inner: Transport, *, user_agent: str = "") -> None:
+        self._inner = inner
+        self._user_agent = user_agent
+        self._rules: list[_Rule] = []
+        self._watches: list[_Watch] = []
+        self._flow = asyncio.Event()
+        self._flow.set()
+        self.requests: list[Recorded] = []
+
+    def fail(self, matches: Matcher, error: Exception, *, times: int | None = 1) -> None:
+        """Answer the next `times` requests that match with an error (None: all) instead of sending them."""
+        self._rules.append(_Rule(matches, error=error, left=times))
+
+    def delay(self, matches: Matcher, seconds: float, *, times: int | None = None) -> None:
+        """Let requests that match wait that many seconds before they are sent."""
+        self._rules.append(_Rule(matches, latency=seconds, left=times))
+
+    def clear(self) -> None:
+        """Forget all errors and delays; what is held stays held."""
+        self._rules = [r for r in self._rules if r.gate is not None]
+
+    @contextmanager
+    def hold(self, matches: Matcher) -> Iterator[None]:
+        """Inside the block requests that match wait; they are sent when it ends."""
+        rule = _Rule(matches, gate=asyncio.Event())
+        self._rules.insert(0, rule)
+        try:
+            yield
+        finally:
+            self._rules.remove(rule)
+            assert rule.gate is not None
+            rule.gate.set()
+
+    @contextmanager
+    def hold_watches(self) -> Iterator[None]:
+        """Inside the block open watches deliver nothing; afterwards what has come in meanwhile, in its order."""
+        self._flow.clear()
+        try:
+            yield
+        finally:
+            self._flow.set()
+
+    def cut_watches(self, matches: Matcher | None = None) -> int:
+        """Break open watches, as a lost connection does; returns how many. Clients may open new ones at once."""
+        cut = [w for w in self._watches if not w.broken.is_set() and (matches is None or matches(w.request))]
+        for watch in cut:
+            watch.broken.set()
+        return len(cut)
+
+    @contextmanager
+    def watches_down(self) -> Iterator[None]:
+        """Break open watches, and let no list and no watch through until the block ends."""
+        with self.hold(lambda r: r.method == "GET" and not _names_an_object(r.path)):
+            self.cut_watches()
+            yield
+
+    @property
+    def open_watches(self) -> int:
+        """How many watches are open."""
+        return sum(not w.broken.is_set() for w in self._watches)
+
+    def count(self, matches: Matcher | None = None, *, verb: str | None = None) -> int:
+        """How many of the recorded requests match."""
+        return len(self.select(matches, verb=verb))
+
+    def select(self, matches: Matcher | None = None, *, verb: str | None = None) -> list[Recorded]:
+        """The recorded requests that match, oldest first."""
+        return [
+            r for r in self.requests if (matches is None or matches(r.request)) and (verb is None or r.verb == verb)
+        ]
+
+    def summary(self) -> Counter[str]:
+        """How many requests there were of each verb and collection, such as `create statefulsets`."""
+        return Counter(f"{r.verb} {_collection(r.request.path)}" for r in self.requests)
+
+    async def send(self, request: HttpRequest, *, timeout: float | None = None) -> HttpResponse:
+        """Send through the rules. Raises what a rule says or the inner transport raises."""
+        request, index = self._record(request)
+        try:
+            await self._obey(request)
+            response = await self._inner.send(request, timeout=timeout)
+        except BaseException as error:
+            self._answered(index, error.code if isinstance(error, ApiError) else -1)
+            raise
+        self._answered(index, response.status)
+        return response
+
+    @asynccontextmanager
+    async def stream(self, request: HttpRequest, *, idle_timeout: float | None = None) -> AsyncIterator[StreamResponse]:
+        """Open a stream through the rules; it breaks with ConnectionFailed when it is cut."""
+        request, index = self._record(request)
+        try:
+            await self._obey(request)
+        except BaseException as error:
+            self._answered(index, error.code if isinstance(error, ApiError) else -1)
+            raise
+        async with self._inner.stream(request, idle_timeout=idle_timeout) as response:
+            self._answered(index, response.status)
+            watch = _Watch(request)
+            self._watches.append(watch)
+            try:
+                yield _Stream(response, watch.broken, self._flow)
+            finally:
+                self._watches.remove(watch)
+
+    async def close(self) -> None:
+        """Close the inner transport."""
+        await self._inner.close()
+
+    def _record(self, request: HttpRequest) -> tuple[HttpRequest, int]:
+        if self._user_agent and "user-agent" not in request.headers:
+            headers = {**request.headers, "user-agent": self._user_agent}
+            request = HttpRequest(request.method, request.path, request.query, headers, request.body)
+        self.requests.append(Recorded(request, asyncio.get_running_loop().time()))
+        return request, len(self.requests) - 1
+
+    def _answered(self, index: int, status: int) -> None:
+        if index < len(self.requests):
+            old = self.requests[index]
+            self.requests[index] = Recorded(old.request, old.at, status)
+
+    async def _obey(self, request: HttpRequest) -> None:
+        for rule in list(self._rules):
+            if rule.left == 0 or not rule.matches(request):
+                continue
+            if rule.left is not None:
+                rule.left -= 1
+            if rule.gate is not None:
+                await rule.gate.wait()
+            if rule.latency:
+                await asyncio.sleep(rule.latency)
+            if rule.error is not None:
+                raise rule.error
+
+
+class _Stream:
+    """A stream that can be cut and held."""
+
+    def __init__(self, inner: StreamResponse, broken: asyncio.Event, flow: asyncio.Event) -> None:
+        self._inner = inner
+        self._broken = broken
+        self._flow = flow
+
+    @property
+    def status(self) -> int:
+        return self._inner.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._inner.headers
+
+    async def read(self) -> bytes:
+        return await self._inner.read()
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        chunks = self._inner.chunks()
+        broken = asyncio.create_task(self._broken.wait(), name="interceptor-cut")
+        try:
+            while True:
+                chunk = await self._or_broken(broken, anext(chunks, None))
+                if chunk is None:
+                    return
+                if not self._flow.is_set():
+                    await self._or_broken(broken, self._flow.wait())
+                yield chunk
+        finally:
+            broken.cancel()
+            close = getattr(chunks, "aclose", None)
+            if close is not None:
+                await close()
+
+    async def _or_broken(self, broken: asyncio.Task[bool], awaitable: object) -> bytes | None:
+        """What is awaited, unless the stream is cut first."""
+        work = asyncio.ensure_future(awaitable)  # type: ignore[arg-type]
+        try:
+            await asyncio.wait({work, broken}, return_when=asyncio.FIRST_COMPLETED)
+            if broken.done():
+                raise ConnectionFailed("the watch was cut")
+            return work.result()
+        finally:
+            if not work.done():
+                work.cancel()
+                await asyncio.wait({work})
+
+
+def _collection(path: str) -> str:
+    parts = path.strip("/").split("/")
+    rest = parts[2:] if parts[:1] == ["api"] else parts[3:]
+    if rest[:1] == ["namespaces"] and len(rest) > 2:
+        rest = rest[2:]
+    return "/".join([*rest[:1], *rest[2:]])
