@@ -1,0 +1,177 @@
+"""The lanes that need a cluster: the scenarios on a real control plane, and the recorded cases on either cluster.
+
+python -m tools.lanes which                          what a real control plane would be here
+python -m tools.lanes up DIR [--port N] [--nodes N]  start one, and print its kubeconfig
+python -m tools.lanes down DIR                       stop it
+python -m tools.lanes real [PYTEST ARGUMENTS]        tests/scenarios against a real control plane
+python -m tools.lanes conformance [--cluster embedded|real|both] [CASE...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from tools.controlplane import plane
+from tools.served import Cluster, LaneError, Program, await_collector, await_webhooks
+
+ROOT = Path(__file__).resolve().parents[1]
+CASES = ROOT / "tests" / "conformance-cases.txt"
+OUTPUT = ROOT / ".cache" / "conformance"
+ALLOW = ROOT / "tests" / "conformance-allow.txt"
+EVENT = re.compile(r"  [+-]snapshots\.[^.]+\.event\[")
+NODES = 2
+
+
+def listed_cases() -> list[str]:
+    """The recorded cases that are compared when none is named."""
+    return [line for line in CASES.read_text().splitlines() if line and not line.startswith("#")]
+
+
+def compare(cluster: Cluster, cases: Sequence[str], output: Path) -> bool:
+    """Play recorded cases against a cluster, print what the comparison says, and tell whether all are the same.
+
+    A case that differs in nothing but events is played once more: the server folds events that come close together, and
+    a step that was passed through quickly may have none.
+    """
+    failed = _play(cluster, cases, output)
+    again = [name for name, only_events in failed.items() if only_events]
+    if again and len(again) == len(failed):
+        print(f"only events differ; played again: {' '.join(again)}", flush=True)
+        failed = _play(cluster, again, output)
+    return not failed
+
+
+def _play(cluster: Cluster, cases: Sequence[str], output: Path) -> dict[str, bool]:
+    """One run of the comparison: the cases that differ, and for each whether events are all that does."""
+    folder = ROOT / "tests" / "conformance"
+    command = [sys.executable, str(folder / "run.py"), "--server", cluster.server, "--token", cluster.token]
+    command += ["--cafile", str(cluster.authority)] if cluster.authority else []
+    command += ["--allow", str(ALLOW)] if ALLOW.exists() else []
+    command += ["--got", str(output), "compare", *(str(folder / "cases" / f"{name}.yaml") for name in cases)]
+    command += ["-g", str(folder / "golden")]
+    failed: dict[str, bool] = {}
+    same: set[str] = set()
+    current = ""
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+    ) as run:
+        assert run.stdout is not None
+        for line in run.stdout:
+            print(line, end="", flush=True)
+            verdict = re.match(r"([a-z0-9-]+): (same$|(\d+) lines differ$|\S)", line)
+            if verdict and verdict[1] in cases:
+                current = verdict[1]
+                if verdict[2] == "same":
+                    same.add(current)
+                else:
+                    failed[current] = verdict[3] is not None and int(verdict[3]) <= 80
+            elif current in failed and line.startswith("  ") and not EVENT.match(line):
+                failed[current] = False
+    unheard = set(cases) - same - set(failed)
+    return {**failed, **dict.fromkeys(unheard, False)}
+
+
+def conformance_embedded(cases: Sequence[str]) -> bool:
+    """Compare on `lwskit up`, where the comparison itself plays the scheduler and the kubelet."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lwskit-conformance-")))
+        config = folder / "kubeconfig"
+        options = ["--without", "scheduler", "--without", "kubelet"]
+        arguments = ["up", *options, "--port", str(plane.free_ports(1)), "--kubeconfig-out", str(config)]
+        print("recorded cases on the embedded cluster", flush=True)
+        program = stack.enter_context(Program(arguments, OUTPUT / "embedded.log"))
+        program.await_file(config)
+        cluster = Cluster.read(config, folder)
+        await_webhooks(cluster, program)
+        return compare(cluster, cases, OUTPUT / "embedded")
+
+
+def conformance_real(cases: Sequence[str]) -> bool:
+    """Compare on a real control plane without scheduler and kubelet, with the manager that `lwskit run` starts."""
+    programs = plane.find()
+    print(f"recorded cases on {programs.describe()}", flush=True)
+    with ExitStack() as stack:
+        control = stack.enter_context(plane.running(programs))
+        program = stack.enter_context(Program(["run", "--kubeconfig", str(control.kubeconfig)], OUTPUT / "real.log"))
+        cluster = Cluster.read(control.kubeconfig, control.folder)
+        await_webhooks(cluster, program)
+        await_collector(cluster, program)
+        return compare(cluster, cases, OUTPUT / "real")
+
+
+def conformance(arguments: argparse.Namespace) -> int:
+    """The lane `conformance`: 0 if every case is the same on every cluster that was asked for."""
+    cases = arguments.cases or listed_cases()
+    good = True
+    if arguments.cluster in ("embedded", "both"):
+        good &= conformance_embedded(cases)
+    if arguments.cluster in ("real", "both"):
+        try:
+            good &= conformance_real(cases)
+        except plane.Unavailable as e:
+            print(f"skipped, the recorded cases on a real control plane: {e}")
+    return 0 if good else 1
+
+
+def real(pytest_arguments: Sequence[str]) -> int:
+    """The lane `real`: the scenario files against a real control plane; pytest's exit code."""
+    try:
+        programs = plane.find()
+        print(f"scenarios on {programs.describe()}", flush=True)
+        with plane.running(programs, nodes=NODES) as control:
+            env = {**os.environ, "LWSKIT_CLUSTER": "real", "LWSKIT_KUBECONFIG": str(control.kubeconfig)}
+            command = [sys.executable, "-m", "pytest", "tests/scenarios", *pytest_arguments]
+            code = subprocess.run(command, env=env, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
+            return code
+    except plane.Unavailable as e:
+        print(f"skipped, the scenarios on a real control plane: {e}")
+        return 0
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one lane; see the module's docstring."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.lanes", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="lane", required=True)
+    commands.add_parser("which")
+    up = commands.add_parser("up")
+    up.add_argument("folder", type=Path)
+    up.add_argument("--port", type=int)
+    up.add_argument("--nodes", type=int, default=0)
+    commands.add_parser("down").add_argument("folder", type=Path)
+    commands.add_parser("real", add_help=False)
+    recorded = commands.add_parser("conformance")
+    recorded.add_argument("--cluster", choices=("embedded", "real", "both"), default="both")
+    recorded.add_argument("cases", nargs="*")
+    arguments, rest = parser.parse_known_args(argv)
+    if rest and arguments.lane != "real":
+        parser.error(f"unknown arguments: {' '.join(rest)}")
+    try:
+        if arguments.lane == "which":
+            print(plane.find().describe())
+        elif arguments.lane == "up":
+            started = plane.start(plane.find(), arguments.folder.absolute(), port=arguments.port, nodes=arguments.nodes)
+            print(started.kubeconfig)
+        elif arguments.lane == "down":
+            subprocess.run([str(plane.HERE / "down.sh"), str(arguments.folder)], check=True)
+        elif arguments.lane == "real":
+            return real(rest)
+        else:
+            return conformance(arguments)
+    except (plane.Unavailable, LaneError) as e:
+        print(f"Error: {e}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
