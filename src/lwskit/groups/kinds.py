@@ -1,6 +1,0 @@
-"""The kinds of our own API, for clients and caches. Pure."""
-
-from lwskit.api import names
-from lwskit.runtime.kinds import Kind
-
-LEADER_WORKER_SET = Kind(names.GROUP, names.VERSION, names.KIND, names.PLURAL)
