@@ -1,0 +1,147 @@
+"""Leaders and workers as StatefulSets: the built-in backends of Ordinal mode (specification: 20 §5, §6.2, §10.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lwskit.api import names
+from lwskit.groups.model import GroupId, GroupPlan, LeaderPlan, LeaderState, Victim, WorkerState
+from lwskit.groups.ports import Capability, PolicyRule, Write
+from lwskit.runtime.kinds import STATEFUL_SET, Kind
+from lwskit.runtime.objects import (
+    Obj,
+    annotations_of,
+    controller_of,
+    generation_of,
+    is_deleting,
+    labels_of,
+    uid_of,
+)
+
+_RULES = (
+    PolicyRule("apps", ("statefulsets",), ("create", "delete", "get", "list", "patch", "update", "watch")),
+    PolicyRule("apps", ("statefulsets/status",), ("get", "patch", "update")),
+    PolicyRule("apps", ("statefulsets/finalizers",), ("update",)),
+)
+
+
+class StatefulSetLeaders:
+    """All leaders of a set in one StatefulSet: group i is led by pod `<set>-<i>`."""
+
+    kind: Kind = STATEFUL_SET
+    watches: tuple[Kind, ...] = ()
+    write: Write = "apply"
+    rbac: tuple[PolicyRule, ...] = _RULES
+    capabilities: frozenset[Capability] = frozenset(
+        {Capability.ORDINALS, Capability.PARTITION, Capability.CLAIM_TEMPLATES}
+    )
+
+    def render(self, plan: LeaderPlan) -> Obj:
+        """The StatefulSet to apply: just the fields that the set owns (specification: 20 §5)."""
+        spec: Obj = {
+            "replicas": plan.replicas,
+            "serviceName": plan.service_name,
+            "podManagementPolicy": "Parallel",
+            "updateStrategy": {
+                "type": plan.strategy,
+                "rollingUpdate": {"maxUnavailable": plan.max_unavailable, "partition": plan.partition},
+            },
+            "selector": {"matchLabels": dict(plan.selector)},
+            "template": plan.template,
+        }
+        return _statefulset(plan, spec)
+
+    def observe(self, obj: Obj) -> LeaderState:
+        """What a live StatefulSet says of itself."""
+        spec, status = obj["spec"], obj.get("status") or {}
+        rolling = (spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
+        return LeaderState(
+            uid=uid_of(obj),
+            replicas=spec.get("replicas", 1),
+            status_replicas=status.get("replicas", 0),
+            partition=rolling.get("partition", 0),
+            revision=labels_of(obj).get(names.REVISION_LABEL, ""),
+            recorded=annotations_of(obj).get(names.REPLICAS_ANNOTATION),
+            generation=generation_of(obj),
+            observed_generation=status.get("observedGeneration", 0),
+            deleting=is_deleting(obj),
+        )
+
+    def group_of(self, pod: Obj) -> GroupId | None:
+        """The group that a pod leads: its StatefulSet's UID and its group-index label."""
+        owner = controller_of(pod)
+        if owner is None or owner["kind"] != STATEFUL_SET.kind:
+            return None
+        labels = labels_of(pod)
+        if labels.get(names.WORKER_INDEX_LABEL) != names.LEADER_INDEX:
+            return None
+        return GroupId(owner["uid"], labels.get(names.GROUP_INDEX_LABEL, ""))
+
+    def ordinals(self, obj: Obj) -> Sequence[int]:
+        """From the StatefulSet's first ordinal on, as many as it asks for."""
+        start = (obj["spec"].get("ordinals") or {}).get("start", 0)
+        return range(start, start + obj["spec"].get("replicas", 1))
+
+    def rank(self, pods: Sequence[Obj]) -> list[Victim]:
+        """The highest ordinal goes first (Kubernetes documentation: StatefulSets, scaling)."""
+        return [
+            Victim(pod["metadata"]["name"], uid_of(pod), f"a StatefulSet removes the highest ordinal first, here {n}")
+            for n, pod in sorted(((_ordinal(p), p) for p in pods), key=lambda pair: -pair[0])
+        ]
+
+
+class StatefulSetWorkers:
+    """The workers of one group in one StatefulSet, owned by the leader pod: `<leader>-1` to `<leader>-<size-1>`."""
+
+    kind: Kind = STATEFUL_SET
+    write: Write = "create"
+    rbac: tuple[PolicyRule, ...] = _RULES
+
+    def render(self, plan: GroupPlan) -> Obj:
+        """The StatefulSet to create (specification: 20 §10.4)."""
+        spec: Obj = {
+            "replicas": plan.replicas,
+            "serviceName": plan.service_name,
+            "podManagementPolicy": "Parallel",
+            "ordinals": {"start": plan.first_ordinal},
+            "selector": {"matchLabels": dict(plan.selector)},
+            "template": plan.template,
+        }
+        return _statefulset(plan, spec)
+
+    def observe(self, obj: Obj) -> WorkerState:
+        """Ready when as many workers are available as asked for, all of one StatefulSet revision (20 §6.2)."""
+        status = obj.get("status") or {}
+        available = status.get("availableReplicas", 0) == obj["spec"].get("replicas", 1)
+        return WorkerState(
+            uid=uid_of(obj),
+            name=obj["metadata"]["name"],
+            ready=available and status.get("currentRevision", "") == status.get("updateRevision", ""),
+            revision=labels_of(obj).get(names.REVISION_LABEL, ""),
+            deleting=is_deleting(obj),
+        )
+
+
+def _statefulset(plan: LeaderPlan | GroupPlan, spec: Obj) -> Obj:
+    metadata: dict[str, Any] = {
+        "name": plan.name,
+        "namespace": plan.namespace,
+        "labels": dict(plan.labels),
+        **_unless_empty("annotations", plan.annotations),
+        "ownerReferences": [plan.owner],
+    }
+    if plan.claims:
+        spec["volumeClaimTemplates"] = list(plan.claims)
+    if plan.retention is not None:
+        spec["persistentVolumeClaimRetentionPolicy"] = plan.retention
+    return {"apiVersion": STATEFUL_SET.api_version, "kind": STATEFUL_SET.kind, "metadata": metadata, "spec": spec}
+
+
+def _unless_empty(name: str, value: Mapping[str, str]) -> dict[str, Any]:
+    return {name: dict(value)} if value else {}
+
+
+def _ordinal(pod: Obj) -> int:
+    tail = pod["metadata"]["name"].rpartition("-")[2]
+    return int(tail) if tail.isdecimal() else -1
