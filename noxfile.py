@@ -1,0 +1,100 @@
+"""The project's checks, one session each; `nox -l` lists them. CI runs the same through .ci/run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2024.4.15"
+nox.options.default_venv_backend = "venv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.error_on_external_run = True
+nox.options.sessions = ["lint", "types", "imports", "docs", "unit", "scenarios"]
+
+CONSTRAINTS = "constraints.txt"
+
+
+def install(session: nox.Session, extra: str) -> None:
+    """Install the project, editable, with an extra, in the versions that CI has."""
+    session.install("-c", CONSTRAINTS, "-e", f".[{extra}]")
+
+
+def install_only(session: nox.Session, *packages: str) -> None:
+    """Install tools without the project."""
+    session.install("-c", CONSTRAINTS, *packages)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style: ruff's checks and its formatting."""
+    install_only(session, "ruff")
+    session.run("ruff", "check", *session.posargs)
+    session.run("ruff", "format", "--check")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Types, with pyright."""
+    install(session, "dev")
+    session.run("pyright", "--pythonpath", f"{session.bin}/python", *session.posargs)
+
+
+@nox.session
+def imports(session: nox.Session) -> None:
+    """The layers: who may import whom."""
+    install(session, "dev")
+    session.run("lint-imports", "--no-cache")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The pages: links lead somewhere, and the commands shown exist."""
+    install(session, "test")
+    session.run("python", "-m", "tools.check_docs")
+
+
+@nox.session
+def unit(session: nox.Session) -> None:
+    """Tests without I/O."""
+    install(session, "test")
+    session.run("python", "-m", "pytest", "tests/unit", *session.posargs)
+
+
+@nox.session
+def scenarios(session: nox.Session) -> None:
+    """Behaviour on the embedded cluster."""
+    install(session, "test")
+    session.run("python", "-m", "pytest", "tests/scenarios", *session.posargs, env={"LWSKIT_CLUSTER": "embedded"})
+
+
+@nox.session
+def real(session: nox.Session) -> None:
+    """The same scenarios on a real control plane, built once where Go is there; skipped where none can be had."""
+    install(session, "test")
+    session.run("python", "-m", "tools.lanes", "real", *session.posargs)
+
+
+@nox.session
+def conformance(session: nox.Session) -> None:
+    """The recorded cases on the embedded cluster and, where it can be had, on a real control plane."""
+    install(session, "test")
+    session.run("python", "-m", "tools.lanes", "conformance", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Start-up time, memory, and requests per group."""
+    install(session, "test")
+    session.run("python", "-m", "tests.bench.groups", *session.posargs)
+
+
+@nox.session(reuse_venv=False)
+def constraints(session: nox.Session) -> None:
+    """Renew constraints.txt: the newest versions within the bounds of pyproject.toml."""
+    session.install("hatchling", "-e", ".[dev]")
+    frozen = str(session.run("python", "-m", "pip", "freeze", "--exclude-editable", silent=True))
+    pins = [line for line in frozen.splitlines() if "==" in line and not line.startswith("#")]
+    file = Path(CONSTRAINTS)
+    comments = [line for line in file.read_text().splitlines() if line.startswith("#")]
+    file.write_text("\n".join([*comments, *pins]) + "\n")
