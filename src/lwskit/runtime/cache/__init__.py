@@ -1,1 +1,1 @@
-"""List and watch, kept in local stores that reconcilers read."""
+"""A local copy of what the API server stores, kept current by watches: watcher, store, views, informers, cache."""

@@ -1,0 +1,392 @@
+"""List and watch as a state machine without I/O: it says what to request next and is told what came of it. Pure.
+
+Specification: 70 §2.2–2.7. The driver is `lwskit.runtime.cache.watcher`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, TypeAlias
+
+import orjson
+
+from lwskit.runtime.errors import (
+    ApiError,
+    ConnectionFailed,
+    Expired,
+    InternalError,
+    LwskitError,
+    NotFound,
+    TooManyRequests,
+    error_from_status,
+    is_too_large_version,
+)
+from lwskit.runtime.kinds import Kind
+from lwskit.runtime.objects import Key, Obj, key_of, version_of
+
+PAGE_SIZE = 500
+IDLE_MARGIN = 5.0
+"""Seconds of silence beyond a watch's own `timeoutSeconds` after which its connection counts as dead."""
+INITIAL_SILENCE = 30.0
+"""Seconds without a byte after which a server is taken not to know streaming lists."""
+SHORT_WATCH = 1.0
+MISSING_KIND_DELAY = 10.0
+"""The longest wait, in seconds, between attempts to list a kind that the server does not serve (yet)."""
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """The whole content as of `version`."""
+
+    objects: list[Obj]
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """An object came or changed."""
+
+    obj: Obj
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """An object went; `obj` is its last state."""
+
+    obj: Obj
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """Everything up to `version` has been told."""
+
+    version: str
+
+
+WatchEvent: TypeAlias = Replace | Applied | Deleted | Bookmark
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """Request a page of the collection."""
+
+    query: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWatch:
+    """Request a stream; `idle` is the silence in seconds that it may keep."""
+
+    query: Mapping[str, Any]
+    idle: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Do nothing for that many seconds, because of `error`."""
+
+    seconds: float
+    error: LwskitError | None = None
+
+
+Step: TypeAlias = ListPage | OpenWatch | Wait
+
+
+class Backoff:
+    """Growing waits: 0.8 s · 2ⁿ up to 30 s, each times 1…2 at random; anew after two minutes without use."""
+
+    BASE, CAP, RESET = 0.8, 30.0, 120.0
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._next = self.BASE
+        self._used: float | None = None
+
+    def step(self, now: float) -> float:
+        """The next wait in seconds; `now` is monotonic seconds."""
+        if self._used is not None and now - self._used > self.RESET:
+            self._next = self.BASE
+        wait = self._next * (1 + self._rng.random())
+        self._next = min(self._next * 2, self.CAP)
+        # Counted from the end of the wait: waiting is not health.
+        self._used = now + wait
+        return wait
+
+
+class _Phase(Enum):
+    STREAM = "initial events of a streaming list"
+    LIST = "plain list"
+    WATCH = "watch"
+
+
+@dataclass(slots=True)
+class _Pages:
+    """A plain list under way."""
+
+    version: str
+    limit: int | None
+    token: str = ""
+    items: list[Obj] = field(default_factory=list)
+    whole: bool = False
+
+
+class ListWatch:
+    """Follows one collection. Call `next` for what to do, then the method that fits what came of it.
+
+    `last_version` is how far the collection is known; `healthy` is False while that is known to be out of date.
+    All `now` are monotonic seconds.
+    """
+
+    def __init__(self, kind: Kind, rng: random.Random, *, streaming: bool = True) -> None:
+        self.kind = kind
+        self.last_version = ""
+        self.healthy = False
+        self.leaving = False
+        """True when the driver is to close the stream it reads."""
+        self.last_error: LwskitError | None = None
+        """Why the last round or request failed; None once things work again."""
+        self._rng = rng
+        self._streaming = streaming
+        self._backoff = Backoff(rng)
+        self._phase = _Phase.STREAM if streaming else _Phase.LIST
+        self._wait: Wait | None = None
+        self._unavailable = False
+        self._paginated = False
+        self._pages: _Pages | None = None
+        self._collected: dict[Key, Obj] = {}
+        self._synthetic = False
+        self._opened = 0.0
+        self._count = 0
+
+    # What to do.
+
+    def next(self, now: float) -> Step:
+        """The next step to take."""
+        if self._wait is not None:
+            wait, self._wait = self._wait, None
+            return wait
+        if self._phase is _Phase.LIST:
+            return ListPage(self._list_query())
+        self.leaving = False
+        self._count = 0
+        self._opened = now
+        seconds = 300 + int(self._rng.random() * 300)
+        query: dict[str, Any] = {"allowWatchBookmarks": True, "timeoutSeconds": seconds}
+        if self._phase is _Phase.STREAM:
+            self._collected = {}
+            version = "" if self._unavailable else self.last_version
+            query |= {"sendInitialEvents": True, "resourceVersionMatch": "NotOlderThan"}
+            idle = INITIAL_SILENCE
+        else:
+            version = self.last_version
+            self._synthetic = version in ("", "0")
+            idle = self.idle_of(seconds)
+        if version:
+            query["resourceVersion"] = version
+        return OpenWatch(query, idle)
+
+    @staticmethod
+    def idle_of(timeout_seconds: int) -> float:
+        """How long a watch with this `timeoutSeconds` may be silent, in seconds."""
+        return timeout_seconds + IDLE_MARGIN
+
+    @property
+    def collecting(self) -> bool:
+        """Whether the stream has not yet brought its whole initial set."""
+        return self._phase is _Phase.STREAM
+
+    def _list_query(self) -> dict[str, Any]:
+        pages = self._pages
+        if pages is None:
+            version = "" if self._unavailable else self.last_version or "0"
+            # A list at an exact version is served whole from the server's cache; pages would go past it to the disk.
+            paged = self._paginated or version in ("", "0")
+            pages = self._pages = _Pages(version, PAGE_SIZE if paged else None)
+        query: dict[str, Any] = {}
+        if pages.limit is not None:
+            query["limit"] = pages.limit
+        if pages.token:
+            query["continue"] = pages.token
+        elif pages.version:
+            query["resourceVersion"] = pages.version
+        return query
+
+    # What came of a list.
+
+    def listed(self, body: Obj, now: float) -> Replace | None:
+        """A page came; returns the whole content when it was the last. A body that is no list fails it."""
+        meta = body.get("metadata")
+        items = body.get("items") or []
+        if not isinstance(meta, dict) or not isinstance(items, list):
+            self.list_failed(InternalError(f"the list of {self.kind.plural} is not a list: no metadata or items"), now)
+            return None
+        pages = self._pages
+        assert pages is not None, "listed() follows a ListPage step"
+        for item in items:
+            # Items of a list carry no type; those of a watch do.
+            item.setdefault("apiVersion", self.kind.api_version)
+            item.setdefault("kind", self.kind.kind)
+        pages.items += items
+        pages.token = meta.get("continue") or ""
+        if pages.token:
+            if pages.version == "0":
+                self._paginated = True
+            return None
+        self._pages = None
+        return self._replace(pages.items, meta.get("resourceVersion", ""))
+
+    def list_failed(self, error: LwskitError, now: float) -> None:
+        """A page could not be had."""
+        pages, self._pages = self._pages, None
+        if pages is not None and pages.token and isinstance(error, Expired) and not pages.whole:
+            # The rest of the pages is lost; only the whole at once is still consistent.
+            self._pages = _Pages(pages.version, None, whole=True)
+            return
+        if _is_outdated(error) and not self._unavailable:
+            self._unavailable = True
+            return
+        self._end_round(error, now)
+
+    # What came of a stream.
+
+    def opened(self, now: float) -> None:
+        """The stream is open: the server accepted the request."""
+        self._opened = now
+        if self._phase is _Phase.WATCH:
+            self._works()
+
+    def refused(self, error: LwskitError, now: float) -> None:
+        """The stream could not be opened."""
+        self._stream_failed(error, now, opening=True)
+
+    def received(self, line: bytes, now: float) -> WatchEvent | None:
+        """A line of the stream came. Returns what it means for the content, if anything; see `leaving` afterwards."""
+        self._count += 1
+        try:
+            event = orjson.loads(line)
+            kind, obj = event["type"], event["object"]
+        except (ValueError, TypeError, KeyError):
+            self._stream_failed(InternalError(f"the watch of {self.kind.plural} sent {line[:80]!r}"), now)
+            return None
+        if kind == "ERROR":
+            status = obj if isinstance(obj, dict) else {}
+            self._stream_failed(error_from_status(status), now)
+            return None
+        if not self._expected(kind, obj):
+            return None
+        if self._phase is _Phase.STREAM:
+            return self._collect(kind, obj)
+        if kind != "ADDED":
+            self._synthetic = False
+        version = version_of(obj)
+        if version and not self._synthetic:
+            self.last_version = version
+        if kind == "BOOKMARK":
+            return Bookmark(version)
+        return Deleted(obj) if kind == "DELETED" else Applied(obj)
+
+    def broken(self, error: LwskitError, now: float) -> None:
+        """What the stream sends cannot be cut into lines."""
+        self._stream_failed(error, now)
+
+    def ended(self, error: ConnectionFailed | None, now: float) -> None:
+        """The stream ended: by itself, or because the connection broke or fell silent."""
+        if self.leaving:
+            return
+        self.leaving = True
+        short = self._count == 0 and now - self._opened < SHORT_WATCH
+        if short:
+            text = f"the watch of {self.kind.plural} ended within {SHORT_WATCH:g} s without an event"
+            failure = error or InternalError(text)
+            if self._phase is _Phase.STREAM:
+                self._plain_list(failure)
+            else:
+                self._end_round(failure, now)
+            return
+        if error is not None:
+            self.healthy = False
+            self.last_error = error
+        if self._phase is _Phase.STREAM:
+            if error is not None and self._count == 0:
+                # Silence instead of initial events: this server ignored the request for them.
+                self._plain_list(error)
+            elif now - self._opened < SHORT_WATCH:
+                self._wait = Wait(self._backoff.step(now), error)
+
+    # Inside.
+
+    def _expected(self, kind: Any, obj: Any) -> bool:
+        if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK") or not isinstance(obj, dict):
+            return False
+        if not isinstance(obj.get("metadata"), dict):
+            return False
+        if kind != "BOOKMARK" and not obj["metadata"].get("name"):
+            return False
+        return obj.get("kind") == self.kind.kind and obj.get("apiVersion") == self.kind.api_version
+
+    def _collect(self, kind: str, obj: Obj) -> Replace | None:
+        if kind == "BOOKMARK":
+            if (obj["metadata"].get("annotations") or {}).get(INITIAL_EVENTS_END) != "true":
+                return None
+            objects, self._collected = [*self._collected.values()], {}
+            return self._replace(objects, version_of(obj))
+        if kind == "DELETED":
+            self._collected.pop(key_of(obj), None)
+        else:
+            self._collected[key_of(obj)] = obj
+        return None
+
+    def _replace(self, objects: list[Obj], version: str) -> Replace:
+        if self._phase is _Phase.STREAM:
+            # The stream that brought the list goes on as the watch.
+            self._works()
+        self._phase = _Phase.WATCH
+        self._synthetic = False
+        self._unavailable = False
+        self.last_version = version
+        return Replace(objects, version)
+
+    def _works(self) -> None:
+        self.healthy = True
+        self.last_error = None
+
+    def _stream_failed(self, error: LwskitError, now: float, *, opening: bool = False) -> None:
+        self.leaving = True
+        self.healthy = False
+        retry = isinstance(error, TooManyRequests) or (opening and isinstance(error, ConnectionFailed))
+        if retry:
+            self._pause(error, now)
+        elif self._phase is _Phase.STREAM:
+            if _is_outdated(error) and not self._unavailable:
+                self._unavailable = True
+            else:
+                self._plain_list(error)
+        else:
+            self._end_round(error, now)
+
+    def _plain_list(self, error: LwskitError) -> None:
+        self.last_error = error
+        self._phase = _Phase.LIST
+
+    def _end_round(self, error: LwskitError, now: float) -> None:
+        self.healthy = False
+        self._phase = _Phase.STREAM if self._streaming else _Phase.LIST
+        self._pause(error, now)
+
+    def _pause(self, error: LwskitError, now: float) -> None:
+        seconds = self._backoff.step(now)
+        if isinstance(error, NotFound):
+            seconds = min(seconds, MISSING_KIND_DELAY)
+        if isinstance(error, ApiError) and error.retry_after:
+            seconds = max(seconds, error.retry_after)
+        self.last_error = error
+        self._wait = Wait(seconds, error)
+
+
+def _is_outdated(error: LwskitError) -> bool:
+    """Whether the version asked for is gone or not reached yet."""
+    return isinstance(error, Expired) or (isinstance(error, ApiError) and is_too_large_version(error))

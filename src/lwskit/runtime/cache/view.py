@@ -1,0 +1,44 @@
+"""Derived state that must never be older than the store: views, called inside the store's own step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from lwskit.runtime.objects import Obj
+
+
+class View(Protocol):
+    """State derived from the objects of one informer.
+
+    Both methods are called synchronously after the store has changed and before any handler is told, so what a handler
+    causes to be read is at least as new as its cause. They must neither block nor change the objects. A view that
+    raises is given everything again with `replace`. Specification: 70 §2.8.
+    """
+
+    def apply(self, old: Obj | None, new: Obj | None) -> None:
+        """One object came (`old` is None), changed, or went (`new` is None).
+
+        An object that was replaced by another of the same name comes as two calls: the old one went, the new one came.
+        """
+        ...
+
+    def replace(self, objects: Iterable[Obj]) -> None:
+        """The whole content at once, after a list; what is not in it is gone."""
+        ...
+
+
+class Handler(Protocol):
+    """Who is told of changes, after the store and the views have them (specification: 70 §2.8)."""
+
+    def on_add(self, obj: Obj, initial: bool) -> None:
+        """An object came; `initial` while the first list, or the replay for a late handler, is handed out."""
+        ...
+
+    def on_update(self, old: Obj, new: Obj) -> None:
+        """An object changed. Both are the identical object when it is only repeated by a resync."""
+        ...
+
+    def on_delete(self, obj: Obj, unknown: bool) -> None:
+        """An object went; with `unknown` its deletion itself was not seen and `obj` may be stale."""
+        ...
