@@ -25,6 +25,16 @@ class PlanError(LwskitError):
     """A plan refers to an answer that no earlier action gave."""
 
 
+class TerminalError(LwskitError):
+    """Trying again cannot help: the request is dropped until something changes (specification: 70 §5.3).
+
+    Also counts when it is the cause of the error that is raised (`raise … from`).
+    """
+
+    def __str__(self) -> str:
+        return f"terminal error: {super().__str__()}"
+
+
 class ApiError(LwskitError):
     """The API server answered with a Status of failure.
 

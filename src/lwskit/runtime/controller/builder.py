@@ -1,0 +1,88 @@
+"""Puts a controller together from informers (specification: 70 §5.5)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import Any
+
+from lwskit.runtime.clock import Clock
+from lwskit.runtime.controller.controller import Controller, ControllerError, Reconcile
+from lwskit.runtime.controller.handler import Handler, for_object, for_owner
+from lwskit.runtime.controller.predicate import Predicate
+from lwskit.runtime.controller.source import InformerLike, KindSource, Source
+
+
+class Builder:
+    """Collects what a controller watches.
+
+    `Builder(reconcile, clock=…, rng=…).for_(sets).owns(stateful_sets).build()`; the name is by default the lower-cased
+    kind of `for_`.
+    """
+
+    def __init__(self, reconcile: Reconcile, *, clock: Clock, rng: random.Random, name: str = "") -> None:
+        self._reconcile = reconcile
+        self._clock = clock
+        self._rng = rng
+        self._name = name
+        self._for: InformerLike | None = None
+        self._for_source: KindSource | None = None
+        self._owned: list[tuple[InformerLike, bool, tuple[Predicate, ...]]] = []
+        self._sources: list[Source] = []
+        self._predicates: list[Predicate] = []
+
+    def for_(self, informer: InformerLike, *predicates: Predicate, typed_deletions: bool = False) -> Builder:
+        """Reconcile the objects of this informer. Raises ControllerError when called twice."""
+        if self._for is not None:
+            raise ControllerError("for_() may be called only once; use watches() for further kinds")
+        self._for = informer
+        self._for_source = KindSource(informer, for_object(informer.kind, typed_deletions=typed_deletions), predicates)
+        return self
+
+    def owns(self, informer: InformerLike, *predicates: Predicate, every_owner: bool = False) -> Builder:
+        """Reconcile the controlling owner of these objects, or with `every_owner` each owner of the kind."""
+        self._owned.append((informer, not every_owner, predicates))
+        return self
+
+    def watches(self, informer: InformerLike, handler: Handler, *predicates: Predicate) -> Builder:
+        """Reconcile what the handler makes of these objects' events."""
+        self._sources.append(KindSource(informer, handler, predicates))
+        return self
+
+    def watches_source(self, source: Source) -> Builder:
+        """Reconcile what any other source asks for."""
+        self._sources.append(source)
+        return self
+
+    def with_predicates(self, *predicates: Predicate) -> Builder:
+        """Ask these first for every event of every source."""
+        self._predicates.extend(predicates)
+        return self
+
+    def sources(self) -> Iterable[Source]:
+        """The sources collected so far. Raises ControllerError for owns() without for_()."""
+        if self._owned and self._for is None:
+            raise ControllerError("owns() can only be used together with for_()")
+        if self._for is not None and self._for_source is not None:
+            yield self._for_source
+            for informer, only_controller, predicates in self._owned:
+                yield KindSource(informer, for_owner(self._for.kind, only_controller), predicates)
+        yield from self._sources
+
+    def build(self, **options: Any) -> Controller:
+        """The controller; `options` are Controller's keyword arguments. Raises ControllerError without any source."""
+        sources = list(self.sources())
+        if not sources:
+            raise ControllerError("there is nothing to watch; call for_() or watches() before build()")
+        name = self._name or (self._for.kind.kind.lower() if self._for else "")
+        if not name:
+            raise ControllerError("a controller without for_() needs a name")
+        return Controller(
+            name,
+            self._reconcile,
+            sources,
+            clock=self._clock,
+            rng=self._rng,
+            predicates=tuple(self._predicates),
+            **options,
+        )

@@ -1,0 +1,117 @@
+"""From an event about an object to requests for a work queue (specification: 70 §3.1, §3.4). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import structlog
+
+from lwskit.runtime.kinds import Kind
+from lwskit.runtime.objects import Obj, group_of, uid_of, version_of
+from lwskit.runtime.request import Request
+
+log = structlog.get_logger("controller.handler")
+
+LOW_PRIORITY = -100
+"""The priority of requests that no change stands behind: the initial list, relists, resyncs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """An object appeared; `initial` while the first list is told."""
+
+    obj: Obj
+    initial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An object changed."""
+
+    old: Obj
+    new: Obj
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """An object is gone; `unknown` when its last state was not seen and `obj` may be stale."""
+
+    obj: Obj
+    unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Generic:
+    """Something outside the cluster concerns an object."""
+
+    obj: Obj
+
+
+Event = Create | Update | Delete | Generic
+Handler = Callable[[Event], Iterable[Request]]
+"""Turns one event into requests. Must not change the event's objects."""
+
+
+def objects_of(event: Event) -> tuple[Obj, ...]:
+    """The objects of an event: of an update the old one, then the new one."""
+    return (event.old, event.new) if isinstance(event, Update) else (event.obj,)
+
+
+def priority_of(event: Event) -> int:
+    """The priority of an event's requests: low in the initial list and where the version did not change, else 0."""
+    if isinstance(event, Create) and event.initial:
+        return LOW_PRIORITY
+    if isinstance(event, Update) and version_of(event.old) == version_of(event.new):
+        return LOW_PRIORITY
+    return 0
+
+
+def for_object(kind: Kind, *, typed_deletions: bool = False) -> Handler:
+    """A handler that asks for the object itself; `kind` is put into the requests.
+
+    With `typed_deletions` a deletion becomes a request of its own: `deleted`, with the object's UID, and the last
+    object as its payload, so that it is never folded into a request for a new object of that name.
+    """
+
+    def handle(event: Event) -> Iterable[Request]:
+        obj = event.new if isinstance(event, Update) else event.obj
+        meta = obj["metadata"]
+        namespace = meta.get("namespace", "")
+        if typed_deletions and isinstance(event, Delete):
+            return (Request(namespace, meta["name"], kind.kind, uid_of(obj), deleted=True, payload=obj),)
+        return (Request(namespace, meta["name"], kind.kind),)
+
+    return handle
+
+
+def for_owner(owner_kind: Kind, only_controller: bool = True) -> Handler:
+    """A handler that asks for the owners of `owner_kind`, any version of its group; of an update both sides' owners.
+
+    With `only_controller` only the reference with `controller: true` counts.
+    """
+
+    def owners(obj: Obj) -> Iterator[Request]:
+        meta = obj["metadata"]
+        namespace = meta.get("namespace", "") if owner_kind.namespaced else ""
+        for ref in meta.get("ownerReferences") or ():
+            api_version = ref.get("apiVersion", "")
+            if api_version.count("/") > 1:
+                log.error("owner reference has an unreadable apiVersion", object=meta.get("name"), value=api_version)
+                return
+            if ref.get("kind") != owner_kind.kind or group_of(api_version) != owner_kind.group:
+                continue
+            if only_controller and not ref.get("controller"):
+                continue
+            yield Request(namespace, ref["name"], owner_kind.kind)
+
+    return from_map(owners)
+
+
+def from_map(function: Callable[[Obj], Iterable[Request]]) -> Handler:
+    """A handler that asks for whatever `function` returns for an object; of an update first for the old one's."""
+
+    def handle(event: Event) -> Iterable[Request]:
+        return dict.fromkeys(request for obj in objects_of(event) for request in function(obj))
+
+    return handle

@@ -1,0 +1,171 @@
+"""Where a controller's events come from, and their way into its queue (specification: 70 §3.2, §3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from lwskit.runtime.controller.handler import Create, Delete, Event, Generic, Handler, Update, priority_of
+from lwskit.runtime.controller.predicate import Predicate
+from lwskit.runtime.kinds import Kind
+from lwskit.runtime.objects import Obj
+from lwskit.runtime.queue import WorkQueue
+from lwskit.runtime.request import Request
+
+
+class Source(Protocol):
+    """Feeds one or more controllers' queues."""
+
+    def start(self, queue: WorkQueue[Request], predicates: Sequence[Predicate] = ()) -> None:
+        """Begin to put requests into the queue; `predicates` are the controller's own, asked before the source's."""
+        ...
+
+    async def wait_synced(self) -> None:
+        """Return when everything that existed at the start has been told. Cancelling ends the wait."""
+        ...
+
+
+class EventHandler(Protocol):
+    """What an informer calls, synchronously and in order."""
+
+    def on_add(self, obj: Obj, initial: bool) -> None:
+        """An object appeared."""
+        ...
+
+    def on_update(self, old: Obj, new: Obj) -> None:
+        """An object changed."""
+        ...
+
+    def on_delete(self, obj: Obj, unknown: bool) -> None:
+        """An object is gone."""
+        ...
+
+
+class InformerLike(Protocol):
+    """The part of an informer that sources use."""
+
+    @property
+    def kind(self) -> Kind:
+        """What it informs about."""
+        ...
+
+    def add_handler(self, handler: Any) -> None:
+        """Register an EventHandler; objects known already are told as initial adds."""
+        ...
+
+    async def wait_synced(self) -> None:
+        """Return when the first list was applied and told."""
+        ...
+
+
+class Dispatcher:
+    """Puts events through predicates and a handler into a queue; what an informer is given as its handler."""
+
+    def __init__(
+        self,
+        queue: WorkQueue[Request],
+        handler: Handler,
+        predicates: Sequence[Predicate] = (),
+        priority: int | None = None,
+    ) -> None:
+        self._queue = queue
+        self._handler = handler
+        self._predicates = tuple(predicates)
+        self._priority = priority
+
+    def on_add(self, obj: Obj, initial: bool) -> None:
+        """An object appeared."""
+        self.dispatch(Create(obj, initial))
+
+    def on_update(self, old: Obj, new: Obj) -> None:
+        """An object changed."""
+        self.dispatch(Update(old, new))
+
+    def on_delete(self, obj: Obj, unknown: bool) -> None:
+        """An object is gone."""
+        self.dispatch(Delete(obj, unknown))
+
+    def dispatch(self, event: Event) -> None:
+        """Queue the requests for one event, unless a predicate drops it; each request once."""
+        if not all(predicate(event) for predicate in self._predicates):
+            return
+        priority = priority_of(event) if self._priority is None else self._priority
+        for request in dict.fromkeys(self._handler(event)):
+            self._queue.add(request, priority)
+
+
+class KindSource:
+    """The events of one informer. `priority` replaces the usual one of all its requests."""
+
+    def __init__(
+        self,
+        informer: InformerLike,
+        handler: Handler,
+        predicates: Iterable[Predicate] = (),
+        *,
+        priority: int | None = None,
+    ) -> None:
+        self._informer = informer
+        self._handler = handler
+        self._predicates = tuple(predicates)
+        self._priority = priority
+
+    def start(self, queue: WorkQueue[Request], predicates: Sequence[Predicate] = ()) -> None:
+        """Register with the informer, which tells the objects that it knows at once."""
+        dispatcher = Dispatcher(queue, self._handler, (*predicates, *self._predicates), self._priority)
+        self._informer.add_handler(dispatcher)
+
+    async def wait_synced(self) -> None:
+        """Return when the informer has told its first list. Cancelling ends the wait."""
+        await self._informer.wait_synced()
+
+    def __str__(self) -> str:
+        return f"kind source: {self._informer.kind.qualified}"
+
+
+class ChannelSource:
+    """Events from outside the cluster: `send` tells every controller that started the source.
+
+    Handing over is one synchronous step into the queues, which fold equal requests, so there is no buffer to outgrow.
+    """
+
+    def __init__(self, handler: Handler, predicates: Iterable[Predicate] = ()) -> None:
+        self._handler = handler
+        self._predicates = tuple(predicates)
+        self._dispatchers: list[Dispatcher] = []
+
+    def start(self, queue: WorkQueue[Request], predicates: Sequence[Predicate] = ()) -> None:
+        """From now on send to this queue too."""
+        self._dispatchers.append(Dispatcher(queue, self._handler, (*predicates, *self._predicates)))
+
+    async def wait_synced(self) -> None:
+        """Return at once: there is nothing to wait for."""
+
+    def send(self, obj: Obj) -> None:
+        """Tell every queue about an object."""
+        for dispatcher in self._dispatchers:
+            dispatcher.dispatch(Generic(obj))
+
+    def close(self) -> None:
+        """Send to nobody any more."""
+        self._dispatchers.clear()
+
+    def __str__(self) -> str:
+        return "channel source"
+
+
+class FunctionSource:
+    """A function that is given the queue and does the rest."""
+
+    def __init__(self, function: Callable[[WorkQueue[Request]], None]) -> None:
+        self._function = function
+
+    def start(self, queue: WorkQueue[Request], predicates: Sequence[Predicate] = ()) -> None:
+        """Call the function."""
+        self._function(queue)
+
+    async def wait_synced(self) -> None:
+        """Return at once: there is nothing to wait for."""
+
+    def __str__(self) -> str:
+        return "function source"
