@@ -1,19 +1,40 @@
-"""The pytest plugin `lwskit`: tests on virtual time, and the fixtures `clock`, `cluster` and `client`.
+"""The pytest plugin `lwskit`: tests on virtual time, and the fixtures `cluster`, `client` and `clock`.
 
 Loaded by every pytest run that finds lwskit installed, so it imports nothing heavy and touches only tests that ask.
+A project says what its clusters are by overriding `cluster_crds`, `cluster_options` and `cluster_runnables`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from typing import Any
+import os
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lwskit.runtime.clock import Clock
+from lwskit.runtime.clock import Clock, RealClock
 from lwskit.testing.virtual import VirtualClock, VirtualLoop
 
-_MARKERS = ("virtual: run this asynchronous test on an event loop in virtual time.",)
+if TYPE_CHECKING:
+    from lwskit.runtime.client.client import Client
+    from lwskit.runtime.objects import Obj
+    from lwskit.testing.cluster import ClusterOptions, Runnable, TestCluster
+
+try:
+    from pytest_asyncio import fixture as _asyncio_fixture
+except ImportError:
+    _asyncio_fixture = None
+
+MODE = "LWSKIT_CLUSTER"
+"""The environment variable that chooses the cluster: embedded (the default), real or existing."""
+
+_MODES = ("embedded", "real", "existing")
+
+_MARKERS = (
+    "virtual: run this asynchronous test on an event loop in virtual time.",
+    "virtual_only(reason): skip this test on a real cluster.",
+    "real_only(reason): skip this test on the embedded cluster.",
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -22,9 +43,36 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", marker)
 
 
+def cluster_mode() -> str:
+    """Which cluster the tests of this run use. Raises pytest.UsageError for one that does not exist."""
+    mode = os.environ.get(MODE) or "embedded"
+    if mode not in _MODES:
+        raise pytest.UsageError(f"{MODE}={mode} is not a kind of cluster; it can be {', '.join(_MODES)}")
+    return mode
+
+
 def wants_virtual_time(item: pytest.Item) -> bool:
-    """Whether a test runs on a virtual loop: it is marked `virtual` or uses the fixture `clock`."""
-    return item.get_closest_marker("virtual") is not None or "clock" in getattr(item, "fixturenames", ())
+    """Whether a test runs on a virtual loop: marked `virtual`, or using `clock` or `cluster` while that is embedded."""
+    if item.get_closest_marker("virtual") is not None:
+        return True
+    fixtures = getattr(item, "fixturenames", ())
+    if "cluster" in fixtures:
+        return cluster_mode() == "embedded"
+    return "clock" in fixtures
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what cannot run on the cluster of this run."""
+    for item in items:
+        for name, on_real in (("virtual_only", True), ("real_only", False)):
+            marker = item.get_closest_marker(name)
+            if marker is None:
+                continue
+            reason = marker.kwargs.get("reason") or (marker.args[0] if marker.args else "")
+            if not reason:
+                raise pytest.UsageError(f"{item.nodeid}: {name} needs a reason")
+            if (cluster_mode() != "embedded") == on_real:
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 class _VirtualLoops:
@@ -53,6 +101,57 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, No
 
 
 @pytest.fixture
-def clock() -> Clock:
-    """The clock of this test's virtual loop; using it puts the test on virtual time."""
-    return VirtualClock()
+def clock(request: pytest.FixtureRequest) -> Clock:
+    """The time of the test's cluster; for a test without one, of its virtual loop."""
+    on_real = "cluster" in request.fixturenames and cluster_mode() != "embedded"
+    return RealClock() if on_real else VirtualClock()
+
+
+@pytest.fixture
+def cluster_crds() -> Sequence[Obj]:
+    """CustomResourceDefinitions that the cluster has; override to bring some."""
+    return ()
+
+
+@pytest.fixture
+def cluster_options() -> ClusterOptions:
+    """How the cluster is made; override to change it."""
+    from lwskit.testing.cluster import ClusterOptions
+
+    return ClusterOptions()
+
+
+@pytest.fixture
+def cluster_runnables() -> Sequence[Runnable]:
+    """Programs under test, such as a manager: each is given the cluster and runs while the test does."""
+    return ()
+
+
+async def _cluster(
+    cluster_options: ClusterOptions, cluster_crds: Sequence[Obj], cluster_runnables: Sequence[Runnable]
+) -> AsyncIterator[TestCluster]:
+    """A cluster with a fresh namespace, the CRDs and the programs under test; which one, LWSKIT_CLUSTER says."""
+    from lwskit.testing.provide import provide
+
+    async with provide(cluster_mode(), cluster_options, cluster_crds, cluster_runnables) as cluster:
+        yield cluster
+
+
+def _without_pytest_asyncio() -> None:
+    """Stands for `cluster` where its tests could not run."""
+    pytest.fail("the fixture `cluster` needs pytest-asyncio", pytrace=False)
+
+
+def _cluster_fixture() -> Callable[..., Any]:
+    if _asyncio_fixture is None:
+        return pytest.fixture(_without_pytest_asyncio, name="cluster")
+    return _asyncio_fixture(_cluster, name="cluster", loop_scope="function")
+
+
+cluster = _cluster_fixture()
+
+
+@pytest.fixture
+def client(cluster: TestCluster) -> Client:
+    """An administrator's client of the test's cluster."""
+    return cluster.client

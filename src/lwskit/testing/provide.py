@@ -1,0 +1,97 @@
+"""Where the clusters of tests come from: one made in this process, or one that a kubeconfig leads to."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from lwskit.embedded.cluster import Cluster
+from lwskit.embedded.transport import InProcessTransport
+from lwskit.runtime.client.client import Client
+from lwskit.runtime.client.config import load
+from lwskit.runtime.client.http import HttpTransport
+from lwskit.runtime.client.transport import Transport
+from lwskit.runtime.clock import RealClock, real_random
+from lwskit.runtime.errors import ConfigurationError, NotFound
+from lwskit.runtime.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE
+from lwskit.runtime.objects import is_true
+from lwskit.testing.cluster import EMBEDDED, ClusterOptions, Crds, Runnable, TestCluster
+from lwskit.testing.polling import eventually
+from lwskit.testing.virtual import VirtualClock
+
+KUBECONFIG = "LWSKIT_KUBECONFIG"
+"""The environment variable with the path of a real cluster's kubeconfig; KUBECONFIG counts where it is not set."""
+
+
+@asynccontextmanager
+async def provide(
+    mode: str, options: ClusterOptions, crds: Crds, runnables: Sequence[Runnable]
+) -> AsyncIterator[TestCluster]:
+    """A cluster with these CRDs, a fresh namespace, and the programs under test running, for the length of the block.
+
+    `mode` is one of `cluster.MODES`. Raises ConfigurationError when a real cluster is asked for and no kubeconfig is
+    given. On a real cluster CRDs stay, since other tests may need them; the namespace is removed.
+    """
+    make = _embedded if mode == EMBEDDED else _real
+    async with make(mode, options, crds) as cluster, AsyncExitStack() as stack:
+        for runnable in runnables:
+            await stack.enter_async_context(runnable(cluster))
+        yield cluster
+
+
+@asynccontextmanager
+async def _embedded(mode: str, options: ClusterOptions, crds: Crds) -> AsyncIterator[TestCluster]:
+    clock, rng = VirtualClock(), random.Random(options.seed)
+    async with Cluster(clock, rng, nodes=options.nodes, without=options.without, crds=tuple(crds)) as made:
+
+        def transport() -> Transport:
+            return InProcessTransport(made.server)
+
+        cluster = TestCluster(mode, made.client, clock, rng, "test", options, transport, server=made.server)
+        await _make_namespace(cluster.client, cluster.namespace)
+        yield cluster
+
+
+@asynccontextmanager
+async def _real(mode: str, options: ClusterOptions, crds: Crds) -> AsyncIterator[TestCluster]:
+    path = os.environ.get(KUBECONFIG) or os.environ.get("KUBECONFIG")
+    if not path:
+        raise ConfigurationError(f"tests on a real cluster need its kubeconfig: set {KUBECONFIG}")
+    clock, rng = RealClock(), real_random()
+    access = await load(path)
+
+    def transport() -> Transport:
+        return HttpTransport(access)
+
+    client = Client(transport(), clock=clock)
+    try:
+        for crd in crds:
+            await _install(client, crd["metadata"]["name"], crd)
+        namespace = f"lwskit-{rng.getrandbits(32):08x}"
+        await _make_namespace(client, namespace)
+        try:
+            cluster = TestCluster(mode, client, clock, rng, namespace, options, transport, kubeconfig=path)
+            yield cluster
+        finally:
+            await client.delete(NAMESPACE, namespace)
+    finally:
+        await client.close()
+
+
+async def _make_namespace(client: Client, name: str) -> None:
+    await client.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
+async def _install(client: Client, name: str, crd: dict[str, object]) -> None:
+    """Bring a CRD and wait until it is served; one that is there already stays as it is."""
+    try:
+        await client.get(CUSTOM_RESOURCE_DEFINITION, name)
+    except NotFound:
+        await client.apply(CUSTOM_RESOURCE_DEFINITION, crd, field_manager="lwskit-test")
+
+    async def established() -> bool:
+        return is_true(await client.get(CUSTOM_RESOURCE_DEFINITION, name), "Established")
+
+    await eventually(established)
