@@ -27,7 +27,6 @@ CASES = ROOT / "tests" / "conformance-cases.txt"
 OUTPUT = ROOT / ".cache" / "conformance"
 ALLOW = ROOT / "tests" / "conformance-allow.txt"
 EVENT = re.compile(r"  [+-]snapshots\.[^.]+\.event\[")
-NODES = 2
 
 
 def listed_cases() -> list[str]:
@@ -121,16 +120,24 @@ def conformance(arguments: argparse.Namespace) -> int:
     return 0 if good else 1
 
 
+def _prepare(control: plane.Plane) -> None:
+    """Bring the CRDs and wait until the garbage collector knows them, so that the first scenario finds it at work."""
+    cluster = Cluster.read(control.kubeconfig, control.folder)
+    with Program(["run", "--kubeconfig", str(control.kubeconfig)], OUTPUT / "prepare.log") as program:
+        await_webhooks(cluster, program)
+        await_collector(cluster, program)
+
+
 def real(pytest_arguments: Sequence[str]) -> int:
     """The lane `real`: the scenario files against a real control plane; pytest's exit code."""
     try:
         programs = plane.find()
         print(f"scenarios on {programs.describe()}", flush=True)
-        with plane.running(programs, nodes=NODES) as control:
+        with plane.running(programs) as control:
+            _prepare(control)
             env = {**os.environ, "LWSKIT_CLUSTER": "real", "LWSKIT_KUBECONFIG": str(control.kubeconfig)}
             command = [sys.executable, "-m", "pytest", "tests/scenarios", *pytest_arguments]
-            code = subprocess.run(command, env=env, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
-            return code
+            return subprocess.run(command, env=env, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
     except plane.Unavailable as e:
         print(f"skipped, the scenarios on a real control plane: {e}")
         return 0
