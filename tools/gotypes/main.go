@@ -51,6 +51,7 @@ type field struct {
 	MergeKey    string          `json:"m,omitempty"`
 	MapType     string          `json:"a,omitempty"`
 	Default     json.RawMessage `json:"d,omitempty"`
+	Constant    string          `json:"c,omitempty"`
 }
 
 type structType struct {
@@ -267,7 +268,11 @@ func (w *walker) fields(t reflect.Type, out map[string]field) {
 					f.MapType = value
 				}
 			case "default":
-				f.Default = defaultOf(value)
+				if name, ok := strings.CutPrefix(value, "ref("); ok {
+					f.Constant = constant(strings.TrimSuffix(name, ")"))
+				} else {
+					f.Default = literal(value)
+				}
 			}
 		}
 		if !optional {
@@ -277,19 +282,21 @@ func (w *walker) fields(t reflect.Type, out map[string]field) {
 	}
 }
 
-// defaultOf gives the JSON of a default marker; references to constants are named by the types that use them.
-func defaultOf(value string) json.RawMessage {
-	if name, ok := strings.CutPrefix(value, "ref("); ok {
-		constants := map[string]string{
-			"AzureSharedBlobDisk": string(corev1.AzureSharedBlobDisk), "AzureDataDiskCachingReadWrite": string(corev1.AzureDataDiskCachingReadWrite),
-		}
-		text, known := constants[strings.TrimSuffix(name, ")")]
-		if !known {
-			fail(fmt.Errorf("default refers to the unknown constant %s", name))
-		}
-		raw, _ := json.Marshal(text)
-		return raw
+// constant gives the value of a constant that a default marker names.
+func constant(name string) string {
+	constants := map[string]string{
+		"AzureSharedBlobDisk":           string(corev1.AzureSharedBlobDisk),
+		"AzureDataDiskCachingReadWrite": string(corev1.AzureDataDiskCachingReadWrite),
 	}
+	value, known := constants[name]
+	if !known {
+		fail(fmt.Errorf("default refers to the unknown constant %s", name))
+	}
+	return value
+}
+
+// literal gives the JSON of a default marker.
+func literal(value string) json.RawMessage {
 	if !json.Valid([]byte(value)) {
 		fail(fmt.Errorf("default %s is no JSON", value))
 	}

@@ -15,7 +15,7 @@ A table is JSON that a tool of the repository writes from the types of the Kuber
     l  list type of server-side apply: atomic, set or map; k: the keys of a map list
     a  "atomic": a map or struct that server-side apply replaces as a whole
     s  patch strategy of a strategic merge patch, m: its merge key
-    d  the default that the type's declaration names
+    d  the default that the type's declaration names, c: the same where it names a constant
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class TypeTable:
             atomic=raw.get("a") == "atomic" or (ref.shape == "struct" and self.atomic(ref.name)),
             patch_strategy=tuple(s for s in raw.get("s", "").split(",") if s),
             merge_key=raw.get("m", ""),
-            default=raw.get("d"),
+            default=raw.get("d", raw.get("c")),
         )
 
     def encode(self, type_name: str, value: Mapping[str, Any] | None, path: str = "") -> dict[str, Any]:
