@@ -66,6 +66,8 @@ def structural(schema: dict[str, Any], definitions: Mapping[str, Any]) -> dict[s
         if key == "const":
             out["enum"] = [value]
         elif key == "properties":
+            if not value:
+                continue
             out[key] = {name: structural(part, definitions) for name, part in value.items()}
         elif key == "items":
             out[key] = structural(value, definitions)
