@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 
 from lwskit.backends.statefulset import StatefulSetLeaders, StatefulSetWorkers
-from lwskit.groups.ports import Capability, LeaderBackend, WorkerBackend
+from lwskit.groups.ports import LeaderBackend, WorkerBackend
 from lwskit.runtime.errors import ConfigurationError
 
 ENTRY_POINTS = "lwskit.backends"
@@ -40,13 +39,3 @@ def find(name: str = DEFAULT) -> Backends:
             return point.load()()
     known = ", ".join(sorted([*built_in, *(p.name for p in found)]))
     raise ConfigurationError(f"there is no workload backend {name!r}; there are: {known}")
-
-
-def require(backend: LeaderBackend, needed: Iterable[Capability], reconciler: str) -> None:
-    """Raises ConfigurationError when a leader backend lacks what a reconciler needs (architecture, part 5)."""
-    lacking = sorted(c.value for c in set(needed) - backend.capabilities)
-    if lacking:
-        raise ConfigurationError(
-            f"the {reconciler} reconciler cannot use {type(backend).__name__} for leaders: it lacks "
-            f"{', '.join(lacking)}"
-        )
