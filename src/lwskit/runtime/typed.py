@@ -174,6 +174,12 @@ class TypeTable:
         self._types: Mapping[str, Mapping[str, Any]] = data["types"]
         self._fields: dict[str, dict[str, Field]] = {}
 
+    def extended(self, types: Mapping[str, Any], kinds: Mapping[str, str] | None = None) -> TypeTable:
+        """A new table with further types (in the table's format) and kinds, which may refer to those of this one."""
+        return TypeTable(
+            {"source": self.source, "kinds": {**self.kinds, **(kinds or {})}, "types": {**self._types, **types}}
+        )
+
     def __contains__(self, type_name: str) -> bool:
         return type_name in self._types
 

@@ -1,0 +1,63 @@
+"""The parts of a set that a revision records, as the API's own types write them.
+
+Specification: 20 §3.1. The bytes of a revision and so its hash follow from these rules: unknown fields are dropped,
+quantities are canonical, empty fields are written or dropped as the table of types says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from lwskit.api import names
+from lwskit.runtime import typed
+
+_OWN_TYPES: Final = {
+    "LeaderWorkerTemplate": {
+        "fields": {
+            "leaderTemplate": {"t": "*core.v1.PodTemplateSpec", "e": 1},
+            "workerTemplate": {"t": "core.v1.PodTemplateSpec", "r": 1},
+            "size": {"t": "*int32", "e": 1},
+            "restartPolicy": {"t": "string", "e": 1},
+            # maxGroupRestarts and restartBackoff are not part of a revision.
+            "subGroupPolicy": {"t": "*SubGroupPolicy", "e": 1},
+            "volumeClaimTemplates": {"t": "[]core.v1.PersistentVolumeClaim", "e": 1},
+            "persistentVolumeClaimRetentionPolicy": {
+                "t": "*apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy",
+                "e": 1,
+            },
+        }
+    },
+    "SubGroupPolicy": {
+        "fields": {"subGroupPolicyType": {"t": "*string", "e": 1}, "subGroupSize": {"t": "*int32", "e": 1}}
+    },
+    "NetworkConfig": {"fields": {"subdomainPolicy": {"t": "*string"}}},
+}
+_TEMPLATE_PATH: Final = "spec.leaderWorkerTemplate"
+_NETWORK_PATH: Final = "spec.networkConfig"
+
+
+@lru_cache(maxsize=1)
+def table() -> typed.TypeTable:
+    """The types of pod and claim templates and of the recorded parts of a set; read from the package once."""
+    return typed.load_resource("lwskit.api", "pod-types.json").extended(_OWN_TYPES)
+
+
+def leader_worker_template(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """`leaderWorkerTemplate` of a set's spec as a revision records it, without the keys of the patch.
+
+    The restart limit and back-off are left out. Raises `typed.DecodeError`, which names the field, for a value of a
+    wrong type. Specification: 20 §3.1.
+    """
+    return table().encode("LeaderWorkerTemplate", spec.get("leaderWorkerTemplate"), _TEMPLATE_PATH)
+
+
+def network_config(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """`networkConfig` of a set's spec as a revision records it, without the key of the patch.
+
+    What is not set is Shared, so that the default does not make another revision. Raises `typed.DecodeError`.
+    Specification: 20 §3.1.
+    """
+    encoded = table().encode("NetworkConfig", spec.get("networkConfig"), _NETWORK_PATH)
+    return encoded if encoded["subdomainPolicy"] else {"subdomainPolicy": names.SUBDOMAIN_SHARED}
