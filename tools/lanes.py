@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[1]
 CASES = ROOT / "tests" / "conformance-cases.txt"
 OUTPUT = ROOT / ".cache" / "conformance"
 ALLOW = ROOT / "tests" / "conformance-allow.txt"
+VERDICT = re.compile(r"([a-z0-9-]+): (same$|(\d+) lines differ$|\S)")
+SHOWN = 80
 EVENT = re.compile(r"  [+-]snapshots\.[^.]+\.event\[")
 
 
@@ -56,26 +58,35 @@ def _play(cluster: Cluster, cases: Sequence[str], output: Path) -> dict[str, boo
     command += ["--allow", str(ALLOW)] if ALLOW.exists() else []
     command += ["--got", str(output), "compare", *(str(folder / "cases" / f"{name}.yaml") for name in cases)]
     command += ["-g", str(folder / "golden")]
-    failed: dict[str, bool] = {}
-    same: set[str] = set()
-    current = ""
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
-    ) as run:
+    lines: list[str] = []
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as run:
         assert run.stdout is not None
         for line in run.stdout:
             print(line, end="", flush=True)
-            verdict = re.match(r"([a-z0-9-]+): (same$|(\d+) lines differ$|\S)", line)
-            if verdict and verdict[1] in cases:
-                current = verdict[1]
-                if verdict[2] == "same":
-                    same.add(current)
-                else:
-                    failed[current] = verdict[3] is not None and int(verdict[3]) <= 80
-            elif current in failed and line.startswith("  ") and not EVENT.match(line):
-                failed[current] = False
-    unheard = set(cases) - same - set(failed)
-    return {**failed, **dict.fromkeys(unheard, False)}
+            lines.append(line.rstrip("\n"))
+    return differing(lines, cases)
+
+
+def differing(lines: Iterable[str], cases: Sequence[str]) -> dict[str, bool]:
+    """Read what the comparison printed: the cases that are not the same, and for each whether only events differ.
+
+    A case it says nothing of differs. Where more than SHOWN lines differ not all are printed: some count as others.
+    """
+    failed: dict[str, bool] = {}
+    same: set[str] = set()
+    current = ""
+    for line in lines:
+        verdict = VERDICT.match(line)
+        if verdict and verdict[1] in cases:
+            current = verdict[1]
+            if verdict[2] == "same":
+                same.add(current)
+            else:
+                failed[current] = verdict[3] is not None and int(verdict[3]) <= SHOWN
+        elif current in failed and line.startswith("  ") and not EVENT.match(line):
+            failed[current] = False
+    return {**failed, **{name: False for name in cases if name not in same and name not in failed}}
 
 
 def conformance_embedded(cases: Sequence[str]) -> bool:

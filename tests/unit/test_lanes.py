@@ -1,0 +1,30 @@
+"""What the lane of recorded cases makes of the comparison's output."""
+
+from __future__ import annotations
+
+from tools.lanes import differing
+
+EVENT = '  -snapshots.ready.event[Normal/GroupsProgressing].note = "Created"'
+STATUS = "  +snapshots.ready.lws[sample].status.replicas = 2"
+
+
+def test_same_cases_do_not_differ() -> None:
+    assert differing(["a: same", "b-c: same", "allowed 3: x", "2 passed, 0 failed"], ["a", "b-c"]) == {}
+
+
+def test_a_case_in_which_only_events_differ_is_told_apart() -> None:
+    lines = ["a: 1 lines differ", EVENT, "b: 2 lines differ", EVENT, STATUS, "c: same", "1 passed, 2 failed"]
+    assert differing(lines, ["a", "b", "c"]) == {"a": True, "b": False}
+
+
+def test_differences_that_are_not_printed_count_as_others() -> None:
+    assert differing(["a: 81 lines differ", *[EVENT] * 80], ["a"]) == {"a": False}
+
+
+def test_a_case_that_stopped_or_was_not_heard_of_differs() -> None:
+    lines = ["a: stopped", "Traceback (most recent call last):", "  File x", "RuntimeError: namespace case-a: None"]
+    assert differing(lines, ["a", "b"]) == {"a": False, "b": False}
+
+
+def test_lists_of_faults_are_differences() -> None:
+    assert differing(["a: nothing recorded in golden/a.json"], ["a"]) == {"a": False}
