@@ -6,13 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lwskit.api import names
 from lwskit.runtime.errors import LwskitError
 from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import Key, Obj
-
-LEADER_WORKER_SET = Kind(names.GROUP, names.VERSION, names.KIND, names.PLURAL)
-"""The kind that this package decides for."""
 
 
 class DecisionError(LwskitError):

@@ -1,0 +1,156 @@
+"""What the pod reconciler decides for one pod of a set: restart its group, or make what a leader needs. Pure.
+
+Specification: 20 §10, §11, in the order of §10.2.
+"""
+
+from __future__ import annotations
+
+from lwskit.api import names
+from lwskit.groups import ownership, placement, restarts, revisions, services, spec, templates
+from lwskit.groups.identity import is_leader
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.groups.model import DecisionError, MemberSnapshot
+from lwskit.groups.ports import Scheduler, WorkerBackend
+from lwskit.runtime.kinds import NODE, POD, SERVICE
+from lwskit.runtime.objects import Key, Obj, annotations_of, is_deleting, is_true, key_of, labels_of, ref_of
+from lwskit.runtime.plan import AnyAction, Create, Decision, Emit, Event, NeedFresh, OnError, Plan
+from lwskit.runtime.request import Result
+
+_REVISION_DELAY = 1.0
+
+
+def decide(snapshot: MemberSnapshot, workers: WorkerBackend, scheduler: Scheduler | None = None) -> Decision:
+    """The plan for a pod, live or (`snapshot.deleted`) as it was last seen.
+
+    Raises DecisionError where the pod lacks a label or something of an earlier group is in the way; the reconcile is
+    retried then.
+    """
+    pod = snapshot.pod
+    if pod is None:
+        return Plan(note="the pod is gone")
+    if snapshot.deleted and is_leader(pod):
+        return Plan(note="a leader is gone; its workload makes the next one")
+    for label in (names.NAME_LABEL, names.WORKER_INDEX_LABEL):
+        if not labels_of(pod).get(label):
+            raise DecisionError(f"{label} label is unexpected missing")
+    lws = snapshot.lws
+    if lws is None:
+        return _without_set(snapshot, pod)
+    if is_deleting(lws):
+        return Plan(note="the set is being deleted; what it owns goes with it")
+    verdict = restarts.judge(snapshot, pod, lws, workers.kind)
+    if verdict.decision is not None:
+        return verdict.decision
+    if not is_leader(pod):
+        return Plan(note=verdict.note)
+    return _furnish(snapshot, lws, pod, workers, scheduler)
+
+
+def _without_set(snapshot: MemberSnapshot, pod: Obj) -> Decision:
+    """No set of the pod's is known. A lost worker asks once more: sets and pods come to the cache in no order."""
+    key = (LEADER_WORKER_SET, Key(key_of(pod).namespace, ownership.set_name(pod)))
+    leader = snapshot.leader
+    if snapshot.deleted and leader is not None and not is_deleting(leader) and key not in snapshot.live:
+        return NeedFresh((key,), "the set of a lost worker is not in the cache yet")
+    return Plan(note="the pod's set is gone")
+
+
+def _furnish(
+    snapshot: MemberSnapshot, lws: Obj, leader: Obj, workers: WorkerBackend, scheduler: Scheduler | None
+) -> Decision:
+    """What a leader's group needs: Service, what its scheduler wants, workers (specification: 20 §10.2 from item 8)."""
+    name = leader["metadata"]["name"]
+    if annotations_of(leader).get(names.LEADER_NAME_ANNOTATION):
+        return Plan((_misplaced(lws, leader),), note="the pod is a worker that looks like a leader")
+    if is_deleting(leader):
+        return Plan(note="the leader is being deleted; nothing is made for its group")
+    revision = revisions.choose(revisions.own(lws, snapshot.revisions), ownership.revision_key(leader))
+    group_lws = revisions.with_revision(lws, revision) if revision is not None else lws
+    actions = _service(snapshot, lws, group_lws, leader)
+    if scheduler is not None:
+        actions += scheduler.group_actions(group_lws, leader)
+
+    def plan(note: str, result: Result | None = None) -> Plan:
+        return Plan(tuple(actions), result or Result(), note)
+
+    size = spec.size(group_lws) if revision is not None else restarts.size_told(leader, lws)
+    if size == 1:
+        return plan("the group is its leader alone")
+    if spec.startup_policy(lws) == names.STARTUP_LEADER_READY and not is_true(leader, "Ready"):
+        return plan("workers are made when their leader is ready")
+    if revision is None:
+        reason = f"the revision of leader pod {name} is not known yet"
+        return plan(reason, Result(after=_REVISION_DELAY, reason=reason))
+    topology, node_selector = spec.exclusive_topology(lws), None
+    if snapshot.workers is not None:
+        return plan(_existing_workers(snapshot.workers, leader))
+    try:
+        templates.group_plan(lws, group_lws, leader)
+        if topology is not None:
+            node = leader["spec"].get("nodeName")
+            if not node:
+                return plan("workers are placed where their leader is, which has no node yet")
+            if (NODE, Key("", node)) not in snapshot.live:
+                return NeedFresh(((NODE, Key("", node)),), "workers are placed by a label of their leader's node")
+            node_selector = {topology: placement.topology_value(snapshot.node, node, topology)}
+    except DecisionError as error:
+        if not actions:
+            raise
+        return plan(str(error), Result(requeue=True, reason=str(error)))
+    group = templates.group_plan(lws, group_lws, leader, node_selector)
+    actions.append(_workers(lws, leader, workers, workers.render(group)))
+    return plan(f"{group.replicas} workers are made for leader pod {name}")
+
+
+def _existing_workers(workers: Obj, leader: Obj) -> str:
+    name = workers["metadata"]["name"]
+    if ownership.owned_by_leader(workers, leader):
+        return f"the group has its workers in {name}"
+    return f"workers {name} of the leader before are still being removed; new ones are made after that"
+
+
+def _service(snapshot: MemberSnapshot, lws: Obj, group_lws: Obj, leader: Obj) -> list[AnyAction]:
+    if spec.subdomain_policy(group_lws) != names.SUBDOMAIN_UNIQUE_PER_REPLICA:
+        return []
+    if snapshot.service is not None:
+        problem = services.stale(snapshot.service, leader)
+        if problem:
+            raise DecisionError(problem)
+        return []
+    return [
+        Create(
+            why="the pods of each group find each other through a Service of their own, which does not exist",
+            kind=SERVICE,
+            obj=services.group_service(lws, leader),
+            errors={"AlreadyExists": OnError.REQUEUE},
+        )
+    ]
+
+
+def _workers(lws: Obj, leader: Obj, workers: WorkerBackend, obj: Obj) -> Create:
+    name = leader["metadata"]["name"]
+    done, failed = (
+        f"Created worker statefulset for leader pod {name}",
+        "Failed to create worker statefulset for leader pod",
+    )
+    return Create(
+        why=f"leader pod {name} has no workers yet",
+        kind=workers.kind,
+        obj=obj,
+        on_success=_event(lws, leader, names.EVENT_GROUPS_PROGRESSING, done),
+        on_failure=_event(lws, leader, names.EVENT_FAILED_CREATE, f"{failed} {name}: {{error}}", "Warning"),
+        errors={"AlreadyExists": OnError.IGNORE},
+    )
+
+
+def _misplaced(lws: Obj, leader: Obj) -> Emit:
+    note = (
+        f"leader pod {key_of(leader)} contains mistake annotation '{names.LEADER_NAME_ANNOTATION}': "
+        "requires Kubernetes ≥v1.27 or v1.26 with StatefulSetStartOrdinal feature"
+    )
+    event = _event(lws, leader, names.EVENT_FAILED_CREATE, note, "Warning")
+    return Emit(why="workers of workers would never end", event=event)
+
+
+def _event(lws: Obj, leader: Obj, reason: str, note: str, type: str = "Normal") -> Event:
+    return Event(ref_of(lws, LEADER_WORKER_SET), reason, names.ACTION_CREATE, note, type, ref_of(leader, POD))

@@ -1,0 +1,246 @@
+"""What the LeaderWorkerSet reconciler decides for a set in Ordinal mode. Pure.
+
+Specification: 20 §2, in its order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lwskit.api import names
+from lwskit.groups import revisions, rollout, services, spec, status, templates
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.groups.model import Groups, LeaderState, SetSnapshot
+from lwskit.groups.ports import Capability, LeaderBackend
+from lwskit.runtime.errors import ConfigurationError
+from lwskit.runtime.kinds import CONTROLLER_REVISION, SERVICE
+from lwskit.runtime.objects import Obj, ObjectRef, is_deleting, key_of, ref_of, uid_of
+from lwskit.runtime.plan import (
+    AnswerOf,
+    AnyAction,
+    Apply,
+    Create,
+    Decision,
+    Delete,
+    Emit,
+    Event,
+    OnError,
+    Plan,
+    UpdateStatus,
+)
+from lwskit.runtime.request import Result
+
+REQUIRED = frozenset({Capability.ORDINALS, Capability.PARTITION})
+"""What a leader workload must be able to do in Ordinal mode."""
+
+_DELETION_DELAY = 5.0
+_REVISION = "revision"
+
+
+def check(leaders: LeaderBackend) -> None:
+    """Refuse a backend that cannot serve Ordinal mode. Raises ConfigurationError that names what it lacks."""
+    lacking = sorted(c.value for c in REQUIRED - leaders.capabilities)
+    if lacking:
+        raise ConfigurationError(
+            f"backend of kind {leaders.kind.qualified} cannot lead sets in Ordinal mode: it lacks {', '.join(lacking)}; "
+            "choose one that has it"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Revision:
+    """The revision to go by: its key, how events refer to it, what creates it, and whether the template changed."""
+
+    key: str
+    reference: ObjectRef | AnswerOf
+    create: Create | None = None
+    changed: bool = False
+
+
+def decide(snapshot: SetSnapshot, leaders: LeaderBackend) -> Decision:
+    """The plan for a set: its revision, leaders, shared Service, status, and what a finished rollout leaves behind.
+
+    Raises DecisionError where the set or its leader workload says something that cannot be acted on.
+    """
+    lws = snapshot.lws
+    if lws is None:
+        return Plan(note="the set is gone")
+    if is_deleting(lws):
+        return Plan(note="the set is being deleted; what it owns goes with it")
+    if spec.identity(lws) != names.IDENTITY_ORDINAL:
+        return Plan(note="the set's groups have no ordinals")
+    now = leaders.observe(snapshot.workload) if snapshot.workload is not None else None
+    if now is not None and now.deleting:
+        wait = Result(after=_DELETION_DELAY, reason="the leader workload is being deleted")
+        return Plan(result=wait, note="the leader workload is being deleted; a new one is made after that")
+
+    mine = revisions.own(lws, snapshot.revisions)
+    revision = _revision(lws, now, mine)
+    groups = snapshot.state.groups(revision.key, alone=spec.size(lws) == 1)
+    target = _target(snapshot, lws, leaders, now, groups, revision.changed)
+
+    actions: list[AnyAction] = [revision.create] if revision.create else []
+    actions += _reclaimed(lws, target)
+    actions.append(_apply(lws, leaders, now, target, revision))
+    actions += _shared_service(snapshot, lws)
+    if now is None:
+        return Plan(tuple(actions), note=target.why)
+    if snapshot.state.strays:
+        reason = (
+            f"label {names.GROUP_INDEX_LABEL} of leader pod {snapshot.state.strays[0]} does not say which group it is"
+        )
+        return Plan(tuple(actions), Result(requeue=True, reason=reason), reason)
+    counts = status.count(groups, spec.replicas(lws), spec.partition(lws))
+    actions += _status(snapshot, lws, now, counts)
+    if counts.update_done and snapshot.healthy:
+        actions += [_truncate(lws, r) for r in revisions.superseded(mine, revision.key)]
+    return Plan(tuple(actions), note=target.why)
+
+
+def _revision(lws: Obj, now: LeaderState | None, mine: list[Obj]) -> _Revision:
+    """The current revision: that of the leader workload, or a new one (specification: 20 §3.3, §3.4)."""
+    data = revisions.record(lws)
+    key = now.revision if now is not None else ""
+    base = revisions.choose(mine, key) if key else None
+    if base is None and not key and not lws.get("status"):
+        # A first attempt that failed half-way has left its revision behind.
+        base = revisions.recorded_as(mine, data)
+        if base is not None:
+            return _existing(base)
+    if base is None:
+        cause = "missing revision with key {} for existing" if key else "revision with key {} for a newly created"
+        return _created(lws, revisions.new_revision(lws, mine, data, key), f"Creating {cause} LeaderWorkerSet")
+    if now is None or revisions.says_the_same(base, data):
+        return _existing(base)
+    return _created(lws, revisions.new_revision(lws, mine, data), "Creating revision with key {} for updated LWS", True)
+
+
+def _existing(revision: Obj) -> _Revision:
+    return _Revision(revisions.revision_key(revision), ref_of(revision, CONTROLLER_REVISION))
+
+
+def _created(lws: Obj, revision: Obj, note: str, changed: bool = False) -> _Revision:
+    key = revisions.revision_key(revision)
+    answer = AnswerOf(_REVISION, CONTROLLER_REVISION)
+    create = Create(
+        why="the template changed, so it is recorded as a new revision" if changed else "the set has no revision yet",
+        name=_REVISION,
+        kind=CONTROLLER_REVISION,
+        obj=revision,
+        on_success=_event(lws, names.EVENT_CREATING_REVISION, names.ACTION_CREATE, note.format(key), related=answer),
+        errors={"AlreadyExists": OnError.REQUEUE},
+    )
+    return _Revision(key, answer, create, changed)
+
+
+def _target(
+    snapshot: SetSnapshot, lws: Obj, leaders: LeaderBackend, now: LeaderState | None, groups: Groups, changed: bool
+) -> rollout.Target:
+    settings = rollout.Settings.of(lws)
+    asked = groups.at(leaders.ordinals(snapshot.workload)) if snapshot.workload is not None else groups
+    found = rollout.target(now, asked, settings, new_revision=changed)
+    return found if snapshot.healthy else rollout.held(found, now, settings)
+
+
+def _reclaimed(lws: Obj, target: rollout.Target) -> list[AnyAction]:
+    gone, name = target.reclaimed, lws["metadata"]["name"]
+    if not gone:
+        return []
+    note = f"deleting surge replicas from {name}-{gone[0]} to {name}-{gone[-1]}"
+    if len(gone) == 1:
+        note = f"deleting surge replica {name}-{gone[0]}"
+    event = _event(lws, names.EVENT_GROUPS_PROGRESSING, names.ACTION_DELETE, note)
+    return [Emit(why="fewer groups are needed than there are", event=event)]
+
+
+def _apply(
+    lws: Obj, leaders: LeaderBackend, now: LeaderState | None, target: rollout.Target, revision: _Revision
+) -> Apply:
+    name = lws["metadata"]["name"]
+    plan = templates.leader_plan(lws, revision.key, partition=target.partition, replicas=target.replicas)
+    verb, reason, action = "create", names.EVENT_FAILED_CREATE, names.ACTION_CREATE
+    if now is not None:
+        verb, reason, action = "update", names.EVENT_FAILED_UPDATE, names.ACTION_UPDATE
+    failed = _event(lws, reason, action, f"Failed to {verb} leader statefulset {name}: {{error}}", type="Warning")
+    return Apply(
+        why=f"{target.replicas} leaders, update from group {target.partition} on: {target.why}",
+        kind=leaders.kind,
+        obj=leaders.render(plan),
+        manager=names.FIELD_MANAGER,
+        on_success=_progress_event(lws, now, target, revision),
+        on_failure=failed,
+    )
+
+
+def _progress_event(lws: Obj, now: LeaderState | None, target: rollout.Target, revision: _Revision) -> Event | None:
+    related, create, update = revision.reference, names.ACTION_CREATE, names.ACTION_UPDATE
+    if now is None:
+        note = f"Created leader statefulset {lws['metadata']['name']}"
+        return _event(lws, names.EVENT_GROUPS_PROGRESSING, create, note, related=related)
+    if revision.changed or target.partition == now.partition:
+        return None
+    note = f"Updating replicas {target.partition} to {now.partition - 1} (inclusive)"
+    if target.partition == now.partition - 1:
+        note = f"Updating replica {target.partition}"
+    return _event(lws, names.EVENT_GROUPS_UPDATING, update, note, related=related)
+
+
+def _shared_service(snapshot: SetSnapshot, lws: Obj) -> list[AnyAction]:
+    if snapshot.shared_service is not None or spec.subdomain_policy(lws) != names.SUBDOMAIN_SHARED:
+        return []
+    note = "Failed to create headless service for error: {error}"
+    return [
+        Create(
+            why="the pods of the set find each other through one Service, which does not exist",
+            kind=SERVICE,
+            obj=services.shared_service(lws),
+            on_failure=_event(lws, names.EVENT_FAILED_CREATE, names.ACTION_CREATE, note, type="Warning"),
+            errors={"AlreadyExists": OnError.IGNORE},
+        )
+    ]
+
+
+def _status(snapshot: SetSnapshot, lws: Obj, now: LeaderState, counts: status.Counts) -> list[AnyAction]:
+    old: Mapping[str, Any] = lws.get("status") or {}
+    stored = old.get("conditions") or []
+    wanted = status.requested(counts, stored)
+    generation = lws["metadata"].get("generation", 0)
+    conditions = status.merge(stored, wanted, generation, status.stamp(snapshot.now))
+    new = status.new_status(lws, counts, now.status_replicas, conditions)
+    if new == old:
+        return []
+    headline = status.headline(wanted)
+    event = _event(lws, headline.reason, names.ACTION_UPDATE, status.note(wanted, counts))
+    return [
+        UpdateStatus(
+            why=f"{counts.ready} of {counts.replicas} groups are ready, {counts.updated} are updated",
+            kind=LEADER_WORKER_SET,
+            obj={**lws, "status": new},
+            on_success=event if conditions != stored else None,
+            errors={"Conflict": OnError.REQUEUE},
+        )
+    ]
+
+
+def _truncate(lws: Obj, revision: Obj) -> Delete:
+    return Delete(
+        why=f"the rollout is done, so nothing of revision {revisions.revision_key(revision)} is left",
+        kind=CONTROLLER_REVISION,
+        key=key_of(revision),
+        uid=uid_of(revision),
+        errors={"NotFound": OnError.IGNORE},
+    )
+
+
+def _event(
+    lws: Obj,
+    reason: str,
+    action: str,
+    note: str,
+    *,
+    type: str = "Normal",
+    related: ObjectRef | AnswerOf | None = None,
+) -> Event:
+    return Event(ref_of(lws, LEADER_WORKER_SET), reason, action, note, type, related)

@@ -1,0 +1,139 @@
+"""What follows when a pod of a group is lost or restarts: the policies, and the deletion of the leader. Pure.
+
+Specification: 20 §11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lwskit.api import names
+from lwskit.groups import ownership, spec
+from lwskit.groups.identity import is_leader
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.groups.model import MemberSnapshot
+from lwskit.runtime.kinds import POD, Kind
+from lwskit.runtime.objects import (
+    Key,
+    Obj,
+    annotations_of,
+    controller_of,
+    group_of,
+    is_deleting,
+    key_of,
+    labels_of,
+    ref_of,
+    uid_of,
+)
+from lwskit.runtime.plan import Decision, Delete, Event, NeedFresh, OnError, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the restart policy makes of a pod: a decision that ends the reconcile, or none and the reconcile goes on."""
+
+    decision: Decision | None
+    note: str
+
+
+def recreates(lws: Obj) -> bool:
+    """Whether the loss of one pod recreates its whole group."""
+    return spec.restart_policy(lws) in (names.RESTART_RECREATE_GROUP, names.RESTART_RECREATE_GROUP_AFTER_START)
+
+
+def after_start(lws: Obj) -> bool:
+    """Whether a group is recreated only once all its pods have started: by the policy, or by the older annotation."""
+    policy = spec.restart_policy(lws)
+    return policy == names.RESTART_RECREATE_GROUP_AFTER_START or (
+        policy == names.RESTART_RECREATE_GROUP and names.RECREATE_AFTER_START_ANNOTATION in annotations_of(lws)
+    )
+
+
+def restarted(pod: Mapping[str, Any]) -> bool:
+    """Whether a container or init container of a living pod has restarted."""
+    status = pod.get("status") or {}
+    if status.get("phase") not in ("Running", "Pending"):
+        return False
+    seen = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
+    return any(container.get("restartCount", 0) > 0 for container in seen)
+
+
+def starting(pods: Sequence[Mapping[str, Any]], size: int) -> bool:
+    """Whether a group of that size is not complete and started yet."""
+    return len(pods) != size or any((p.get("status") or {}).get("phase") == "Pending" for p in pods)
+
+
+def size_told(pod: Mapping[str, Any], lws: Obj) -> int:
+    """The size of a pod's group: what the pod's annotation says, else the live set."""
+    text = annotations_of(pod).get(names.SIZE_ANNOTATION, "")
+    return int(text) if text.isascii() and text.isdigit() else spec.size(lws)
+
+
+def judge(snapshot: MemberSnapshot, pod: Obj, lws: Obj, workers: Kind) -> Verdict:
+    """Apply a set's restart policy to one of its pods.
+
+    `pod` and `lws` are those of the snapshot, `workers` is the kind of the workload of workers. The leader and the set are asked for fresh before a leader is
+    deleted, and the owner of a lost worker if the cache lacks it: what the cache has not seen yet must not hide a loss.
+    Raises DecisionError for a worker that tells no leader.
+    """
+    lost = snapshot.deleted or is_deleting(pod)
+    if not recreates(lws):
+        return Verdict(None, "the restart policy recreates no groups")
+    if not (lost or restarted(pod)):
+        return Verdict(None, "no pod was lost or restarted")
+    if after_start(lws) and starting(snapshot.group_pods, size_told(pod, lws)):
+        return Verdict(None, "the group has not started yet, so the policy leaves it alone")
+    leader = snapshot.leader
+    if leader is None:
+        ownership.leader_name(pod)
+        return Verdict(Plan(note="the group's leader is gone already"), "")
+    if is_leader(pod):
+        if uid_of(pod) != uid_of(leader):
+            return Verdict(Plan(note="the leader has been replaced already"), "")
+    elif ownership.revision_key(pod) != ownership.revision_key(leader):
+        return Verdict(None, "the pod is of another revision than its leader: the group has been replaced")
+    if is_deleting(leader):
+        return Verdict(Plan(note=f"group of {leader['metadata']['name']} is being removed already"), "")
+    if not is_leader(pod) and not ownership.belongs_to(pod, leader, snapshot.owner):
+        missing = _unseen_owner(snapshot, pod, workers)
+        if missing is not None:
+            return Verdict(NeedFresh((missing,), "the owner of a lost worker is not in the cache yet"), "")
+        return Verdict(None, "the pod belongs to an earlier group of this name")
+    keys = ((POD, key_of(leader)), (LEADER_WORKER_SET, key_of(lws)))
+    if not snapshot.live.issuperset(keys):
+        return Verdict(NeedFresh(keys, "a leader is deleted only if it is still the one that was seen"), "")
+    return Verdict(Plan((_recreate(lws, leader, pod, lost),)), "")
+
+
+def _unseen_owner(snapshot: MemberSnapshot, pod: Obj, workers: Kind) -> tuple[Kind, Key] | None:
+    """The pod's owner if it is a workload of workers that is in no cache and was not read live either."""
+    reference = controller_of(pod)
+    if reference is None or reference["kind"] != workers.kind or group_of(reference["apiVersion"]) != workers.group:
+        return None
+    if snapshot.owner is not None and uid_of(snapshot.owner) == reference["uid"]:
+        return None
+    wanted = (workers, Key(key_of(pod).namespace, reference["name"]))
+    return None if wanted in snapshot.live else wanted
+
+
+def _recreate(lws: Obj, leader: Obj, failed: Obj, lost: bool) -> Delete:
+    name, cause = failed["metadata"]["name"], leader["metadata"]["name"]
+    index = labels_of(leader).get(names.GROUP_INDEX_LABEL, "")
+    what = "was lost" if lost else "had a container restart"
+    return Delete(
+        why=f"pod {name} {what}, so group {index} restarts as a whole: its leader goes, and all its pods with it",
+        kind=POD,
+        key=key_of(leader),
+        uid=uid_of(leader),
+        propagation="Foreground",
+        errors={"NotFound": OnError.IGNORE, "Conflict": OnError.IGNORE},
+        on_success=Event(
+            regarding=ref_of(lws, LEADER_WORKER_SET),
+            reason=names.EVENT_RECREATE_GROUP,
+            action=names.ACTION_DELETE,
+            note=f"Worker pod {name} failed, deleted leader pod {cause} to recreate group {index}",
+            related=ref_of(leader, POD),
+        ),
+    )

@@ -1,0 +1,199 @@
+"""The status of a set: counts and conditions. Pure.
+
+Specification: 20 §8 with the rules of v1.0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from lwskit.api import names
+from lwskit.groups.model import COUNTED, EXHAUSTED, READY, UPDATED, Groups
+from lwskit.runtime.objects import Obj
+
+_EXCLUSIVE = {
+    names.CONDITION_AVAILABLE: (names.CONDITION_PROGRESSING, names.CONDITION_UPDATE_IN_PROGRESS),
+    names.CONDITION_PROGRESSING: (names.CONDITION_AVAILABLE,),
+    names.CONDITION_UPDATE_IN_PROGRESS: (names.CONDITION_AVAILABLE,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many groups are in which state (specification: 20 §8.2)."""
+
+    replicas: int
+    """Groups wanted."""
+    partition: int
+    """The user's partition: groups below it are not in the window."""
+    ready: int
+    """Ready groups of any revision, with surge."""
+    updated: int
+    """Updated groups, ready or not, with surge."""
+    wanted_ready: int
+    """Ready groups that are wanted and have not used up their restarts."""
+    window: int
+    """Groups that exist in the window."""
+    window_updated: int
+    window_done: int
+    """Ready and updated ones in the window."""
+    degraded: int
+    """Groups that have used up their restarts."""
+    wanted_degraded: int
+
+    @property
+    def available(self) -> bool:
+        """Whether all wanted groups are ready and those in the window are updated."""
+        return self.wanted_ready == self.replicas and self.window_done == self.window
+
+    @property
+    def rolling(self) -> bool:
+        """Whether a group in the window is of an older revision."""
+        return self.window_updated < self.window
+
+    @property
+    def progressing(self) -> bool:
+        """Whether anything is still going to happen by itself."""
+        return self.rolling or self.wanted_ready + self.wanted_degraded < self.replicas
+
+    @property
+    def update_done(self) -> bool:
+        """Whether the whole set is on its current revision (specification: 20 §8.4)."""
+        return self.partition == 0 and self.window_done == self.replicas
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """A condition as the counts ask for it. An empty reason keeps that of the stored condition, and its message."""
+
+    type: str
+    status: bool
+    reason: str = ""
+    message: str = ""
+
+
+def count(groups: Groups, replicas: int, partition: int) -> Counts:
+    """Count the groups of a set, as all its leaders are known, surge included."""
+    window = {"start": partition, "stop": max(partition, replicas)}
+    return Counts(
+        replicas=replicas,
+        partition=partition,
+        ready=groups.count(READY),
+        updated=groups.count(UPDATED),
+        wanted_ready=groups.count(READY, EXHAUSTED, stop=replicas),
+        window=groups.count(COUNTED, **window),
+        window_updated=groups.count(UPDATED, **window),
+        window_done=groups.count(READY | UPDATED, **window),
+        degraded=groups.count(EXHAUSTED),
+        wanted_degraded=groups.count(EXHAUSTED, stop=replicas),
+    )
+
+
+def requested(counts: Counts, stored: Sequence[Mapping[str, Any]] = ()) -> list[Requested]:
+    """The conditions that the counts ask for, in order (specification: 20 §8.3)."""
+    degraded = counts.degraded > 0
+    exceeded = names.REASON_RESTART_BUDGET_EXCEEDED
+    if counts.rolling:
+        found = [_update_in_progress(), _progressing()]
+    elif counts.available:
+        found = [Requested(names.CONDITION_AVAILABLE, True, names.REASON_ALL_GROUPS_READY, names.MESSAGE_AVAILABLE)]
+    elif degraded:
+        stopped = Requested(names.CONDITION_PROGRESSING, False, exceeded, names.MESSAGE_DEGRADED)
+        found = [
+            Requested(names.CONDITION_AVAILABLE, False, exceeded, names.MESSAGE_NOT_AVAILABLE),
+            _progressing() if counts.progressing else stopped,
+            Requested(names.CONDITION_UPDATE_IN_PROGRESS, False, exceeded, names.MESSAGE_NO_UPDATE_IN_PROGRESS),
+        ]
+    else:
+        found = [_progressing()]
+        if _is_true(stored, names.CONDITION_UPDATE_IN_PROGRESS):
+            found.append(Requested(names.CONDITION_UPDATE_IN_PROGRESS, False))
+    if degraded:
+        return [*found, Requested(names.CONDITION_DEGRADED, True, exceeded, names.MESSAGE_DEGRADED)]
+    return [
+        *found,
+        Requested(names.CONDITION_DEGRADED, False, names.REASON_AS_EXPECTED, names.MESSAGE_NOT_DEGRADED),
+    ]
+
+
+def headline(found: Sequence[Requested]) -> Requested:
+    """The requested condition that the event about a change speaks of: Degraded if it is true, else the first."""
+    return next((r for r in found if r.type == names.CONDITION_DEGRADED and r.status), found[0])
+
+
+def merge(stored: Sequence[Obj], found: Sequence[Requested], generation: int, now: str) -> list[Obj]:
+    """The stored conditions with the requested ones merged in; equal to `stored` if nothing changes.
+
+    `now` is the time of a transition as objects carry it. Specification: 20 §8.5.
+    """
+    merged = [dict(c) for c in stored]
+    for request in found:
+        _merge_one(merged, request, generation, now)
+    for condition in merged:
+        condition["observedGeneration"] = generation
+    return merged
+
+
+def _merge_one(merged: list[Obj], request: Requested, generation: int, now: str) -> None:
+    place = next((i for i, c in enumerate(merged) if c["type"] == request.type), None)
+    old = merged[place] if place is not None else {}
+    new = {
+        "type": request.type,
+        "status": str(request.status),
+        "reason": request.reason or old.get("reason", ""),
+        "message": request.message or old.get("message", ""),
+        "lastTransitionTime": old.get("lastTransitionTime", now) if old.get("status") == str(request.status) else now,
+        "observedGeneration": generation,
+    }
+    if place is None:
+        merged.append(new)
+    else:
+        merged[place] = new
+    if request.status:
+        for other in merged:
+            if other["type"] in _EXCLUSIVE.get(request.type, ()) and other["status"] == "True":
+                other |= {"status": "False", "lastTransitionTime": now, "observedGeneration": generation}
+
+
+def new_status(lws: Obj, counts: Counts, created: int, conditions: Sequence[Obj]) -> Obj:
+    """The set's status: `created` is how many leaders the leader workload counts. Specification: 20 §8.1."""
+    name = lws["metadata"]["name"]
+    old = lws.get("status") or {}
+    selector = old.get("hpaPodSelector") or f"{names.NAME_LABEL}={name},{names.WORKER_INDEX_LABEL}={names.LEADER_INDEX}"
+    new = {
+        **old,
+        "conditions": list(conditions),
+        "replicas": created,
+        "readyReplicas": counts.ready,
+        "updatedReplicas": counts.updated,
+        "hpaPodSelector": selector,
+        "observedGeneration": lws["metadata"].get("generation", 0),
+    }
+    return {field: value for field, value in new.items() if value not in (0, "", [], None)}
+
+
+def note(found: Sequence[Requested], counts: Counts) -> str:
+    """The note of the event about a change of conditions."""
+    return f"{headline(found).message}, with {counts.ready} groups ready of total {counts.replicas} groups"
+
+
+def stamp(moment: datetime) -> str:
+    """A time as conditions carry it, in UTC and whole seconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _progressing() -> Requested:
+    return Requested(names.CONDITION_PROGRESSING, True, names.REASON_GROUPS_PROGRESSING, names.MESSAGE_PROGRESSING)
+
+
+def _update_in_progress() -> Requested:
+    return Requested(
+        names.CONDITION_UPDATE_IN_PROGRESS, True, names.REASON_GROUPS_UPDATING, names.MESSAGE_UPDATE_IN_PROGRESS
+    )
+
+
+def _is_true(stored: Sequence[Mapping[str, Any]], kind: str) -> bool:
+    return any(c["type"] == kind and c["status"] == "True" for c in stored)
