@@ -1,0 +1,301 @@
+"""Carries out plans: sends each action's request, tells the cache the answer, records the events.
+
+A reconcile is observe, decide, execute; `reconcile` puts the three together.
+Specification: architecture, parts 1 and 4.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol, TypeVar, cast
+
+import structlog
+import tenacity
+
+from lwskit.runtime.apply import apply_needed
+from lwskit.runtime.client.client import Client
+from lwskit.runtime.clock import Clock
+from lwskit.runtime.errors import ApiError, ConfigurationError, Conflict, Invalid, LwskitError, NotFound, PlanError
+from lwskit.runtime.kinds import Kind
+from lwskit.runtime.objects import Key, Obj, ObjectRef, is_deleting, key_of, ref_of
+from lwskit.runtime.patch import merge_patch
+from lwskit.runtime.plan import (
+    AnswerOf,
+    AnyAction,
+    Apply,
+    Create,
+    Decision,
+    Delete,
+    Emit,
+    Event,
+    Modify,
+    NeedFresh,
+    OnError,
+    Patch,
+    Plan,
+    UpdateStatus,
+)
+from lwskit.runtime.request import Result
+
+log = structlog.get_logger("execute")
+
+MODIFY_TRIES = 5
+MODIFY_WAIT = 0.01
+"""Seconds before a Modify is repeated on a conflict; doubled each time."""
+ROUNDS = 4
+"""How often one reconcile decides at most."""
+
+Fresh = Mapping[tuple[Kind, Key], Obj | None]
+"""What was read live in this reconcile; None stands for an object that does not exist."""
+S = TypeVar("S")
+
+
+class StoreLike(Protocol):
+    """The part of a store that the executor reads."""
+
+    def get(self, key: Key) -> Obj | None:
+        """The object with that key, or None."""
+        ...
+
+
+class CacheLike(Protocol):
+    """The part of a cache that the executor uses."""
+
+    def store(self, kind: Kind) -> StoreLike:
+        """The store of a kind. Raises ConfigurationError for one that is not cached."""
+        ...
+
+    def ingest(self, kind: Kind, obj: Obj) -> None:
+        """Take in the server's answer to a write of our own."""
+        ...
+
+
+class RecorderLike(Protocol):
+    """Records events without waiting."""
+
+    def event(self, event: Event, related: ObjectRef | None = None) -> None:
+        """Record an event; `related` stands in for a reference that the plan could not know."""
+        ...
+
+
+class Executor:
+    """Runs the actions of plans, in order, up to the first failure that an action's `errors` do not absorb."""
+
+    def __init__(
+        self,
+        client: Client,
+        cache: CacheLike,
+        recorder: RecorderLike,
+        clock: Clock,
+        field_manager: str | None = None,
+    ) -> None:
+        self._client = client
+        self._cache = cache
+        self._recorder = recorder
+        self._clock = clock
+        self._field_manager = field_manager
+
+    async def execute(self, plan: Plan) -> Result:
+        """Carry out a plan and return its result, or a requeue where an error asks for one.
+
+        Raises PlanError for a reference to an answer that no earlier action gives, before anything is sent; the
+        ApiError or ConnectionFailed of an action that failed otherwise. Cancelled in mid-write, the write may or may
+        not have taken effect, and its answer and events are lost.
+        """
+        _check(plan)
+        answers: dict[str, Obj] = {}
+        for action in plan.actions:
+            if isinstance(action, Emit):
+                self._record(action.event, answers)
+                continue
+            try:
+                answer, changed = await self._send(action)
+            except LwskitError as error:
+                rule = action.errors.get(error.reason, OnError.RAISE) if isinstance(error, ApiError) else OnError.RAISE
+                if rule is OnError.RAISE:
+                    if action.on_failure:
+                        self._record(action.on_failure, answers, str(error))
+                    raise
+                log.debug("action failed as foreseen", why=action.why, error=str(error), rule=rule.value)
+                if rule is OnError.REQUEUE:
+                    return Result(requeue=True, reason=f"{action.why}: {error}")
+                continue
+            if action.name:
+                answers[action.name] = answer
+            if changed:
+                log.info(action.why, action=type(action).__name__, object=_label(action))
+                if action.on_success:
+                    self._record(action.on_success, answers)
+        if plan.note:
+            log.debug(plan.note)
+        return plan.result
+
+    async def refresh(self, keys: tuple[tuple[Kind, Key], ...]) -> dict[tuple[Kind, Key], Obj | None]:
+        """Read objects live and hand them to the cache; None for those that do not exist. Raises ApiError."""
+        found: dict[tuple[Kind, Key], Obj | None] = {}
+        for kind, key in keys:
+            try:
+                obj = await self._client.get(kind, key.name, key.namespace or None)
+            except NotFound:
+                found[kind, key] = None
+            else:
+                found[kind, key] = obj
+                self._cache.ingest(kind, obj)
+        return found
+
+    async def _send(self, action: AnyAction) -> tuple[Obj, bool]:
+        """The answer to an action's request, and whether there was anything to change."""
+        match action:
+            case Create():
+                answer = await self._client.create(action.kind, action.obj, field_manager=self._field_manager)
+            case Apply():
+                live = self._live(action.kind, key_of(action.obj))
+                if live is not None and not apply_needed(live, action.obj, action.manager):
+                    return live, False
+                answer = await self._client.apply(
+                    action.kind, action.obj, field_manager=action.manager, force=action.force
+                )
+            case Patch():
+                answer = await self._patch(action)
+            case UpdateStatus():
+                answer = await self._client.update(
+                    action.kind, action.obj, subresource="status", field_manager=self._field_manager
+                )
+            case Delete():
+                return await self._delete(action), True
+            case Modify():
+                return await self._modify(action)
+            case _:
+                raise PlanError(f"{type(action).__name__} is not an action with a request")
+        self._cache.ingest(action.kind, answer)
+        return answer, True
+
+    async def _patch(self, action: Patch) -> Obj:
+        body = action.body
+        if action.uid:
+            body = {**body, "metadata": {**(body.get("metadata") or {}), "uid": action.uid}}
+        try:
+            return await self._client.patch(
+                action.kind,
+                action.key.name,
+                body,
+                action.key.namespace or None,
+                subresource=action.subresource or None,
+                field_manager=self._field_manager,
+            )
+        except Invalid as error:
+            # Servers refuse another UID as a change of an immutable field; to a plan it is a failed precondition.
+            if action.uid and any(c.get("field") == "metadata.uid" for c in error.details.get("causes") or ()):
+                raise Conflict(error.message, details=error.details) from error
+            raise
+
+    async def _delete(self, action: Delete) -> Obj:
+        answer = await self._client.delete(
+            action.kind,
+            action.key.name,
+            action.key.namespace or None,
+            propagation=action.propagation,
+            uid=action.uid or None,
+        )
+        # What is not marked as being deleted is a Status, or the last state of an object that is gone.
+        if answer.get("metadata", {}).get("uid") and is_deleting(answer):
+            self._cache.ingest(action.kind, answer)
+        return answer
+
+    async def _modify(self, action: Modify) -> tuple[Obj, bool]:
+        retrying = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception_type(Conflict),
+            stop=tenacity.stop_after_attempt(MODIFY_TRIES),
+            wait=tenacity.wait_exponential(multiplier=MODIFY_WAIT),
+            sleep=self._clock.sleep,
+            reraise=True,
+        )
+        return await retrying(self._modify_once, action)
+
+    async def _modify_once(self, action: Modify) -> tuple[Obj, bool]:
+        name, namespace = action.key.name, action.key.namespace or None
+        fresh = await self._client.get(action.kind, name, namespace)
+        self._cache.ingest(action.kind, fresh)
+        changed = action.change(fresh)
+        patch = merge_patch(fresh, changed) if changed is not None else {}
+        if not patch:
+            return fresh, False
+        meta = fresh["metadata"]
+        identity = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
+        patch["metadata"] = {**patch.get("metadata", {}), **identity}
+        answer = await self._client.patch(action.kind, name, patch, namespace, field_manager=self._field_manager)
+        self._cache.ingest(action.kind, answer)
+        return answer, True
+
+    def _live(self, kind: Kind, key: Key) -> Obj | None:
+        try:
+            return self._cache.store(kind).get(key)
+        except ConfigurationError:
+            # A kind that is not cached is applied without looking.
+            return None
+
+    def _record(self, event: Event, answers: Mapping[str, Obj], error: str = "") -> None:
+        if error:
+            event = dataclasses.replace(event, note=event.note.replace("{error}", error))
+        related = event.related
+        if isinstance(related, AnswerOf):
+            # The action's error may have been absorbed: then there is nothing to relate to.
+            answer = answers.get(related.name)
+            related = ref_of(answer, related.kind) if answer is not None else None
+        self._recorder.event(dataclasses.replace(event, related=related))
+
+
+async def reconcile(
+    observe: Callable[[Fresh], S | Awaitable[S]],
+    decide: Callable[[S], Decision],
+    executor: Executor,
+    *,
+    rounds: int = ROUNDS,
+) -> Result:
+    """Observe, decide, execute; where the decision needs objects fresh, read them live and do it again.
+
+    `observe` is given what was read live so far, at first nothing, and may be asynchronous. After `rounds` decisions
+    that all asked for more the request is tried again with back-off. Raises what observe, decide and `Executor.execute`
+    raise. When cancelled, a write under way may or may not have taken effect.
+    """
+    fresh: dict[tuple[Kind, Key], Obj | None] = {}
+    why = ""
+    for _ in range(rounds):
+        snapshot = observe(fresh)
+        if inspect.isawaitable(snapshot):
+            snapshot = await snapshot
+        decision = decide(cast(S, snapshot))
+        if not isinstance(decision, NeedFresh):
+            return await executor.execute(decision)
+        why = decision.why
+        log.debug("reading live before deciding", why=why, keys=[f"{k.kind} {key}" for k, key in decision.keys])
+        fresh.update(await executor.refresh(decision.keys))
+    return Result(requeue=True, reason=f"still not decided after {rounds} live reads: {why}")
+
+
+def _check(plan: Plan) -> None:
+    named: set[str] = set()
+    for action in plan.actions:
+        if action.name and not isinstance(action, Emit):
+            named.add(action.name)
+        for event in _events(action):
+            if isinstance(event.related, AnswerOf) and event.related.name not in named:
+                raise PlanError(
+                    f"event {event.reason} refers to the answer of {event.related.name!r}, not given before it"
+                )
+
+
+def _events(action: AnyAction) -> list[Event]:
+    events = [action.event] if isinstance(action, Emit) else []
+    return [*events, *(event for event in (action.on_success, action.on_failure) if event)]
+
+
+def _label(action: Create | Apply | Patch | UpdateStatus | Delete | Modify) -> str:
+    if isinstance(action, Create | Apply | UpdateStatus):
+        meta = action.obj["metadata"]
+        key = Key(meta.get("namespace", ""), meta.get("name") or meta.get("generateName", ""))
+    else:
+        key = action.key
+    return f"{action.kind.kind} {key}"
