@@ -181,12 +181,13 @@ class GroupIndex:
         owner = controller_of(obj)
         if kind == POD:
             self._learn_pod(obj, owner)
-        elif owner is not None and kind == self._leader_backend.kind and _is(owner, LEADER_WORKER_SET):
-            self._learn_workload(obj, owner)
         elif owner is not None and kind == self._worker_backend.kind and _is(owner, POD):
+            self._forget_workload(uid_of(obj))
             self._learn_workers(obj, owner)
         else:
             self._forget(kind, uid_of(obj))
+            if owner is not None and kind == self._leader_backend.kind and _is(owner, LEADER_WORKER_SET):
+                self._learn_workload(obj, owner)
 
     def _learn_pod(self, pod: Obj, owner: Obj | None) -> None:
         uid = uid_of(pod)
@@ -215,7 +216,6 @@ class GroupIndex:
     def _learn_workload(self, obj: Obj, owner: Obj) -> None:
         if obj["metadata"]["name"] != owner["name"]:
             return
-        self._forget_workload(uid_of(obj))
         self._sets[uid_of(obj)] = owner["uid"]
         self._workloads[owner["uid"]] = uid_of(obj)
 

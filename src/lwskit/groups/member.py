@@ -129,16 +129,14 @@ def _service(snapshot: MemberSnapshot, lws: Obj, group_lws: Obj, leader: Obj) ->
 
 def _workers(lws: Obj, leader: Obj, workers: WorkerBackend, obj: Obj) -> Create:
     name = leader["metadata"]["name"]
-    done, failed = (
-        f"Created worker statefulset for leader pod {name}",
-        "Failed to create worker statefulset for leader pod",
-    )
+    done = f"Created worker statefulset for leader pod {name}"
+    failed = f"Failed to create worker statefulset for leader pod {name}: {{error}}"
     return Create(
         why=f"leader pod {name} has no workers yet",
         kind=workers.kind,
         obj=obj,
         on_success=_event(lws, leader, names.EVENT_GROUPS_PROGRESSING, done),
-        on_failure=_event(lws, leader, names.EVENT_FAILED_CREATE, f"{failed} {name}: {{error}}", "Warning"),
+        on_failure=_event(lws, leader, names.EVENT_FAILED_CREATE, failed, "Warning"),
         errors={"AlreadyExists": OnError.IGNORE},
     )
 

@@ -44,8 +44,8 @@ def check(leaders: LeaderBackend) -> None:
     lacking = sorted(c.value for c in REQUIRED - leaders.capabilities)
     if lacking:
         raise ConfigurationError(
-            f"backend of kind {leaders.kind.qualified} cannot lead sets in Ordinal mode: it lacks {', '.join(lacking)}; "
-            "choose one that has it"
+            f"backend of kind {leaders.kind.qualified} cannot lead sets in Ordinal mode, for it lacks "
+            f"{', '.join(lacking)}; choose one that has it"
         )
 
 

@@ -74,9 +74,9 @@ def size_told(pod: Mapping[str, Any], lws: Obj) -> int:
 def judge(snapshot: MemberSnapshot, pod: Obj, lws: Obj, workers: Kind) -> Verdict:
     """Apply a set's restart policy to one of its pods.
 
-    `pod` and `lws` are those of the snapshot, `workers` is the kind of the workload of workers. The leader and the set are asked for fresh before a leader is
-    deleted, and the owner of a lost worker if the cache lacks it: what the cache has not seen yet must not hide a loss.
-    Raises DecisionError for a worker that tells no leader.
+    `pod` and `lws` are those of the snapshot, `workers` is the kind of the workload of workers. The leader and the set
+    are asked for fresh before a leader is deleted, and the owner of a lost worker if the cache lacks it: what the cache
+    has not seen yet must not hide a loss. Raises DecisionError for a worker that tells no leader.
     """
     lost = snapshot.deleted or is_deleting(pod)
     if not recreates(lws):

@@ -12,9 +12,11 @@ from typing import Any
 
 from lwskit.api import encoding, names
 from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.groups.model import DecisionError
 from lwskit.groups.ownership import revision_key
 from lwskit.runtime.kinds import CONTROLLER_REVISION
 from lwskit.runtime.objects import Obj, controller_of, controller_reference, uid_of
+from lwskit.runtime.typed import DecodeError
 
 LIVE_FIELDS = ("maxGroupRestarts", "restartBackoff")
 """Fields of the template that no revision records: changing them starts no rollout (specification: 20 §3.1)."""
@@ -31,10 +33,12 @@ def canonical(value: object) -> str:
 
 
 def record(lws: Mapping[str, Any]) -> Obj:
-    """What a revision of the set as it is now records. Raises what `lwskit.api.encoding` raises for a bad template."""
-    spec = lws["spec"]
-    template = encoding.leader_worker_template(spec)
-    network = encoding.network_config(spec) or {"subdomainPolicy": names.SUBDOMAIN_SHARED}
+    """What a revision of the set as it is now records. Raises DecisionError for a template that has no such form."""
+    try:
+        template = encoding.leader_worker_template(lws["spec"])
+        network = encoding.network_config(lws["spec"])
+    except DecodeError as error:
+        raise DecisionError(f"the template cannot be recorded: {error}") from error
     kept = {name: value for name, value in template.items() if name not in LIVE_FIELDS}
     return {
         "spec": {
@@ -140,7 +144,7 @@ def _as_written_today(stored: str) -> str | None:
     try:
         recorded = json.loads(stored)
         return canonical(record(with_revision({"spec": {"leaderWorkerTemplate": {}}}, {"data": recorded})))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (DecisionError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

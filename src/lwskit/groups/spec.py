@@ -98,7 +98,8 @@ def scaled(value: int | str, total: int, *, up: bool, field: str) -> int:
     number = value.removesuffix("%")
     if number == value or not number.isascii() or not number.isdigit():
         raise DecisionError(
-            f"spec.rolloutStrategy.rollingUpdateConfiguration.{field} is {value!r}; it must be an integer or a percentage"
+            f"spec.rolloutStrategy.rollingUpdateConfiguration.{field} is {value!r}; "
+            "it must be an integer or a percentage"
         )
     product = int(number) * total
     return -(-product // 100) if up else product // 100
