@@ -1,0 +1,77 @@
+"""The pod reconciler: a group's workers and Service, and what follows when one of its pods is lost.
+
+What is decided stands in `lwskit.groups.member`; this is observing for it and executing what it says.
+"""
+
+from __future__ import annotations
+
+from lwskit.api import names
+from lwskit.groups import identity, member, ownership
+from lwskit.groups.model import MemberSnapshot
+from lwskit.reconcilers.watches import BY_GROUP, BY_SET, PodWork, Watches, group_of_pod, read
+from lwskit.runtime.clock import Clock
+from lwskit.runtime.execute import Executor, Fresh, reconcile
+from lwskit.runtime.kinds import NODE, POD
+from lwskit.runtime.objects import Key, Obj, controller_of, labels_of, uid_of
+from lwskit.runtime.plan import Decision
+from lwskit.runtime.request import Request, Result
+
+
+class GroupReconciler:
+    """Reconciles one pod of a group at a time (specification: 20 §10)."""
+
+    def __init__(self, watches: Watches, executor: Executor, clock: Clock) -> None:
+        self._watches = watches
+        self._executor = executor
+        self._clock = clock
+
+    async def __call__(self, request: Request) -> Result:
+        """Observe, decide, execute. Raises what the decision or a request raises; cancelling ends it between writes."""
+        return await reconcile(lambda fresh: self.observe(request, fresh), self.decide, self._executor)
+
+    def decide(self, snapshot: MemberSnapshot) -> Decision:
+        """What to do about it: pure."""
+        return member.decide(snapshot, self._watches.backends.workers)
+
+    def observe(self, request: Request, fresh: Fresh) -> MemberSnapshot:
+        """All that a decision about the pod is made from, without a request to the server."""
+        pod = self._pod(request, fresh)
+        empty = MemberSnapshot(now=self._clock.now(), pod=pod, deleted=request.deleted, live=frozenset(fresh))
+        if pod is None or not {names.NAME_LABEL, names.WORKER_INDEX_LABEL} <= labels_of(pod).keys():
+            return empty
+        watches, namespace = self._watches, request.namespace
+        set_key = Key(namespace, ownership.set_name(pod))
+        leader = read(fresh, POD, Key(namespace, ownership.leader_name(pod)), watches.pods.store)
+        is_leader = identity.is_leader(pod)
+        return MemberSnapshot(
+            now=self._clock.now(),
+            pod=pod,
+            deleted=request.deleted,
+            lws=read(fresh, watches.sets.kind, set_key, watches.sets.store),
+            leader=pod if is_leader else leader,
+            owner=None if is_leader else self._owner(pod, fresh),
+            workers=self._workload(Key(namespace, ownership.workers_name(pod)), fresh) if is_leader else None,
+            service=watches.services.store.get(Key(namespace, ownership.service_name(pod))) if is_leader else None,
+            revisions=watches.revisions.store.by_index(BY_SET, set_key.name, namespace),
+            group_pods=watches.pods.store.by_index(BY_GROUP, "/".join(group_of_pod(pod)), namespace),
+            node=read(fresh, NODE, Key("", (pod.get("spec") or {}).get("nodeName", ""))),
+            live=frozenset(fresh),
+        )
+
+    def _pod(self, request: Request, fresh: Fresh) -> Obj | None:
+        """The pod that the request is about: as last seen if it is gone, and no other one of the same name."""
+        work: PodWork = request.payload
+        if request.deleted:
+            return work.last_seen
+        pod = read(fresh, POD, request.key, self._watches.pods.store)
+        return pod if pod is not None and request.uid in ("", uid_of(pod)) else None
+
+    def _owner(self, worker: Obj, fresh: Fresh) -> Obj | None:
+        reference = controller_of(worker)
+        if reference is None or reference["kind"] != self._watches.backends.workers.kind.kind:
+            return None
+        return self._workload(Key(worker["metadata"]["namespace"], reference["name"]), fresh)
+
+    def _workload(self, key: Key, fresh: Fresh) -> Obj | None:
+        kind = self._watches.backends.workers.kind
+        return read(fresh, kind, key, self._watches.workloads[kind].store)

@@ -1,0 +1,49 @@
+"""Putting the two controllers of LeaderWorkerSets together, for the manager and for whoever embeds them."""
+
+from __future__ import annotations
+
+import random
+
+from lwskit.reconcilers.group import GroupReconciler
+from lwskit.reconcilers.ordinal import OrdinalReconciler
+from lwskit.reconcilers.watches import (
+    Watches,
+    group_lane,
+    is_gone,
+    leader_changed,
+    owner_pod_requests,
+    pod_requests,
+    set_requests,
+    workload_came_or_went,
+)
+from lwskit.runtime.clock import Clock
+from lwskit.runtime.controller.builder import Builder
+from lwskit.runtime.controller.controller import Controller
+from lwskit.runtime.execute import Executor
+
+CONCURRENCY = 8
+
+
+def set_controller(
+    watches: Watches, executor: Executor, clock: Clock, rng: random.Random, concurrency: int = CONCURRENCY
+) -> Controller:
+    """The controller `leaderworkerset`: `concurrency` sets at once (specification: 20 §2.1)."""
+    builder = Builder(OrdinalReconciler(watches, executor, clock), clock=clock, rng=rng, name="leaderworkerset")
+    builder.for_(watches.sets)
+    for informer in watches.workloads.values():
+        builder.watches(informer, set_requests)
+    builder.watches(watches.services, set_requests)
+    builder.watches(watches.revisions, set_requests, is_gone)
+    builder.watches(watches.pods, set_requests, leader_changed)
+    return builder.build(concurrency=concurrency)
+
+
+def group_controller(
+    watches: Watches, executor: Executor, clock: Clock, rng: random.Random, concurrency: int = CONCURRENCY
+) -> Controller:
+    """The controller `pod`: `concurrency` groups at once, the pods of one group one after another (20 §10.1)."""
+    builder = Builder(GroupReconciler(watches, executor, clock), clock=clock, rng=rng, name="pod")
+    builder.watches(watches.pods, pod_requests)
+    workers = watches.workloads[watches.backends.workers.kind]
+    builder.watches(workers, owner_pod_requests, workload_came_or_went)
+    return builder.build(concurrency=concurrency, lane=group_lane)

@@ -1,0 +1,165 @@
+"""What the reconcilers watch, and how an event becomes their work (specification: 20 §2.1, §10.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from lwskit.api import names
+from lwskit.backends.registry import Backends
+from lwskit.groups import identity, ownership
+from lwskit.groups.index import GroupIndex
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.runtime.cache.cache import Cache
+from lwskit.runtime.cache.informer import Informer
+from lwskit.runtime.cache.store import Store
+from lwskit.runtime.controller.handler import Create, Delete, Event, Update, objects_of
+from lwskit.runtime.execute import Fresh
+from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, SERVICE, Kind
+from lwskit.runtime.objects import (
+    Key,
+    Obj,
+    annotations_of,
+    controller_of,
+    group_of,
+    is_deleting,
+    is_true,
+    labels_of,
+    uid_of,
+)
+from lwskit.runtime.request import Request
+
+OF_SETS = names.NAME_LABEL
+"""The label selector of everything that belongs to any set: the label exists."""
+BY_SET = "set"
+BY_GROUP = "group"
+
+
+@dataclass(frozen=True, slots=True)
+class PodWork:
+    """What a request about a pod carries along: its group, and the pod as last seen if it is gone."""
+
+    group: tuple[str, str]
+    last_seen: Obj | None = None
+
+
+class Watches:
+    """The informers that both reconcilers share, with their indexes and the group index as a view on them."""
+
+    def __init__(self, cache: Cache, backends: Backends) -> None:
+        self.backends = backends
+        self.index = GroupIndex(backends.leaders, backends.workers)
+        self.sets = cache.informer(LEADER_WORKER_SET)
+        self.pods = cache.informer(POD, label_selector=OF_SETS)
+        self.services = cache.informer(SERVICE, label_selector=OF_SETS)
+        self.revisions = cache.informer(CONTROLLER_REVISION, label_selector=OF_SETS)
+        kinds = dict.fromkeys((backends.leaders.kind, backends.workers.kind, *backends.leaders.watches))
+        self.workloads: dict[Kind, Informer] = {k: cache.informer(k, label_selector=OF_SETS) for k in kinds}
+        self.pods.add_index(BY_GROUP, _group_values)
+        self.revisions.add_index(BY_SET, _set_values)
+        for informer in (self.sets, self.pods, *self.workloads.values()):
+            informer.add_view(_Feed(self.index, informer.kind))
+
+    @property
+    def healthy(self) -> bool:
+        """Whether all watches that the group index is fed from are believed to work."""
+        return all(informer.healthy for informer in (self.sets, self.pods, *self.workloads.values()))
+
+
+class _Fed(Protocol):
+    def apply(self, kind: Kind, old: Obj | None, new: Obj | None) -> None: ...
+
+    def replace(self, kind: Kind, objects: Iterable[Obj]) -> None: ...
+
+
+class _Feed:
+    """Hands one informer's changes to the group index."""
+
+    def __init__(self, index: _Fed, kind: Kind) -> None:
+        self.apply = partial(index.apply, kind)
+        self.replace = partial(index.replace, kind)
+
+
+def _group_values(pod: Obj) -> Sequence[str]:
+    return ("/".join(group_of_pod(pod)),)
+
+
+def _set_values(obj: Obj) -> Sequence[str]:
+    return (ownership.set_name(obj),)
+
+
+def read(fresh: Fresh, kind: Kind, key: Key, store: Store | None = None) -> Obj | None:
+    """An object as read live in this reconcile, else as the cache has it; without a store only the live one."""
+    if (kind, key) in fresh:
+        return fresh[kind, key]
+    return store.get(key) if store is not None else None
+
+
+def group_of_pod(obj: Obj) -> tuple[str, str]:
+    """Set name and group index, as a pod's or a worker workload's labels tell them."""
+    labels = labels_of(obj)
+    return labels.get(names.NAME_LABEL, ""), labels.get(names.GROUP_INDEX_LABEL, "")
+
+
+def set_requests(event: Event) -> Iterable[Request]:
+    """The sets that an object belongs to by its label; of an update also the one that it belonged to before."""
+    return dict.fromkeys(
+        Request(obj["metadata"]["namespace"], ownership.set_name(obj), names.KIND)
+        for obj in objects_of(event)
+        if ownership.set_name(obj)
+    )
+
+
+def leader_changed(event: Event) -> bool:
+    """Whether an event about a pod can change what is decided about its set: leaders only, and what counts of them."""
+    if not any(identity.is_leader(obj) for obj in objects_of(event)):
+        return False
+    return not isinstance(event, Update) or _leader_facts(event.old) != _leader_facts(event.new)
+
+
+def _leader_facts(pod: Obj) -> tuple[object, ...]:
+    status = pod.get("status") or {}
+    return (
+        status.get("phase"),
+        is_true(pod, "Ready"),
+        is_deleting(pod),
+        labels_of(pod),
+        annotations_of(pod).get(names.GROUP_RESTART_BUDGET_EXHAUSTED_ANNOTATION),
+    )
+
+
+def is_gone(event: Event) -> bool:
+    """Whether an event tells of a deletion."""
+    return isinstance(event, Delete)
+
+
+def pod_requests(event: Event) -> Iterable[Request]:
+    """The pod itself. A deletion is work of its own, with the pod as it was, and never folded into other work."""
+    pod = event.new if isinstance(event, Update) else event.obj
+    meta = pod["metadata"]
+    work = PodWork(group_of_pod(pod), pod if isinstance(event, Delete) else None)
+    return (Request(meta["namespace"], meta["name"], POD.kind, uid_of(pod), isinstance(event, Delete), work),)
+
+
+def owner_pod_requests(event: Event) -> Iterable[Request]:
+    """The leader pods that control a workload, now and before; by name, since a successor waits for the name too."""
+    for obj in objects_of(event):
+        owner = controller_of(obj)
+        if owner is not None and owner["kind"] == POD.kind and group_of(owner["apiVersion"]) == POD.group:
+            work = PodWork(group_of_pod(obj))
+            yield Request(obj["metadata"]["namespace"], owner["name"], POD.kind, payload=work)
+
+
+def workload_came_or_went(event: Event) -> bool:
+    """Whether a workload of workers appeared, went or changed hands; its status concerns the set, not the pod."""
+    if isinstance(event, Create | Delete):
+        return True
+    return isinstance(event, Update) and controller_of(event.old) != controller_of(event.new)
+
+
+def group_lane(request: Request) -> Hashable:
+    """Requests about pods of one group are worked on one after another."""
+    work: PodWork = request.payload
+    return (request.namespace, *work.group)
