@@ -52,7 +52,7 @@ class TestCluster:
 
     `client` is an administrator's, `clock` the cluster's time, `namespace` is fresh, `kubelet` plays the node's part
     for pods that no scheduler has placed. `mode` is one of MODES. `server` is the embedded API server, None on a real
-    cluster; `kubeconfig` is the path of a real one's, empty when embedded. `transport` makes a connection.
+    cluster; `kubeconfig` is the path of a real one's, empty when embedded. `transport` connects for a user agent.
     """
 
     __test__ = False
@@ -63,7 +63,7 @@ class TestCluster:
     rng: random.Random
     namespace: str
     options: ClusterOptions
-    transport: Callable[[], Transport]
+    transport: Callable[[str], Awaitable[Transport]]
     server: Any = None
     kubeconfig: str = ""
     interceptors: list[Interceptor] = field(default_factory=list)
@@ -77,9 +77,9 @@ class TestCluster:
         """Whether the cluster runs in this process, in virtual time."""
         return self.mode == EMBEDDED
 
-    def connect(self, user_agent: str) -> Interceptor:
+    async def connect(self, user_agent: str) -> Interceptor:
         """A connection of its own for a program under test; `cut_watches` and the other interferences reach it."""
-        interceptor = Interceptor(self.transport(), user_agent=user_agent)
+        interceptor = Interceptor(await self.transport(user_agent), user_agent=user_agent)
         self.interceptors.append(interceptor)
         return interceptor
 

@@ -70,8 +70,9 @@ class Observer:
         if not task.done():
             task.cancel()
         await asyncio.wait({task})
-        if error is None and not task.cancelled():
-            task.result()
+        lost = None if task.cancelled() else task.exception()
+        if error is None and lost is not None:
+            raise lost
 
     @property
     def born(self) -> Counter[str]:

@@ -38,7 +38,8 @@ _MARKERS = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the markers known."""
+    """Make the markers known. Raises pytest.UsageError when the environment names a cluster that does not exist."""
+    cluster_mode()
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
 
@@ -91,7 +92,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, No
         return (yield)
     manager = metafunc.config.pluginmanager
     if manager.hasplugin("asyncio") and not hasattr(manager.hook, "pytest_asyncio_loop_factories"):
-        raise pytest.UsageError("tests on virtual time need pytest-asyncio 1.4 or newer")
+        pytest.fail("tests on virtual time need pytest-asyncio 1.4 or newer", pytrace=False)
     loops = _VirtualLoops()
     manager.register(loops)
     try:

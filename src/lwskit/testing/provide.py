@@ -10,14 +10,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from lwskit.embedded.cluster import Cluster
 from lwskit.embedded.transport import InProcessTransport
 from lwskit.runtime.client.client import Client
-from lwskit.runtime.client.config import load
-from lwskit.runtime.client.http import HttpTransport
+from lwskit.runtime.client.config import connect
 from lwskit.runtime.client.transport import Transport
 from lwskit.runtime.clock import RealClock, real_random
 from lwskit.runtime.errors import ConfigurationError, NotFound
 from lwskit.runtime.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE
 from lwskit.runtime.objects import is_true
-from lwskit.testing.cluster import EMBEDDED, ClusterOptions, Crds, Runnable, TestCluster
+from lwskit.testing.cluster import EMBEDDED, USER_AGENT, ClusterOptions, Crds, Runnable, TestCluster
 from lwskit.testing.polling import eventually
 from lwskit.testing.virtual import VirtualClock
 
@@ -46,7 +45,7 @@ async def _embedded(mode: str, options: ClusterOptions, crds: Crds) -> AsyncIter
     clock, rng = VirtualClock(), random.Random(options.seed)
     async with Cluster(clock, rng, nodes=options.nodes, without=options.without, crds=tuple(crds)) as made:
 
-        def transport() -> Transport:
+        async def transport(user_agent: str) -> Transport:
             return InProcessTransport(made.server)
 
         cluster = TestCluster(mode, made.client, clock, rng, "test", options, transport, server=made.server)
@@ -60,12 +59,11 @@ async def _real(mode: str, options: ClusterOptions, crds: Crds) -> AsyncIterator
     if not path:
         raise ConfigurationError(f"tests on a real cluster need its kubeconfig: set {KUBECONFIG}")
     clock, rng = RealClock(), real_random()
-    access = await load(path)
 
-    def transport() -> Transport:
-        return HttpTransport(access)
+    async def transport(user_agent: str) -> Transport:
+        return (await connect(path, user_agent=user_agent, clock=clock, check=False)).transport
 
-    client = Client(transport(), clock=clock)
+    client = await connect(path, user_agent=USER_AGENT, clock=clock)
     try:
         for crd in crds:
             await _install(client, crd["metadata"]["name"], crd)

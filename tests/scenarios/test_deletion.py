@@ -1,0 +1,54 @@
+"""Deleting a set: garbage collection alone, no finalizer of ours (specification: 20 §1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, SERVICE, STATEFUL_SET
+from lwskit.testing.cluster import TestCluster
+from tests.scenarios.support import Sets
+
+
+@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
+async def test_everything_goes_with_the_set(cluster: TestCluster, sets: Sets, propagation: str):
+    """20 §1: the set has no finalizer of ours; its objects are collected, and none is created meanwhile."""
+    live = await sets.running()
+    assert not live["metadata"].get("finalizers")
+    async with cluster.observe(POD) as pods, cluster.observe(STATEFUL_SET) as workloads:
+        await cluster.delete(LEADER_WORKER_SET, "llm", propagation=propagation)
+
+        async def nothing_left() -> None:
+            for kind in (LEADER_WORKER_SET, STATEFUL_SET, POD, CONTROLLER_REVISION):
+                assert await cluster.names(kind) == []
+            assert "llm" not in await cluster.names(SERVICE)
+
+        await cluster.eventually(nothing_left)
+        await cluster.consistently(nothing_left)
+    if propagation == "Foreground":
+        assert not pods.born
+        assert not workloads.born
+
+
+async def test_deleting_one_set_leaves_the_other(cluster: TestCluster, sets: Sets):
+    """20 §1: ownership is by UID, so only the deleted set's objects go."""
+    await sets.running("llm-a", replicas=1, size=2)
+    await sets.running("llm-b", replicas=1, size=2)
+    kept = await sets.pod_uids("llm-b")
+    await cluster.delete(LEADER_WORKER_SET, "llm-a")
+    await sets.has_pods(name="llm-a")
+    await sets.settled()
+    assert await sets.pod_uids("llm-b") == kept
+
+
+async def test_a_set_of_the_same_name_starts_anew(cluster: TestCluster, sets: Sets):
+    """20 §3.2, §14 line 72: what a deleted set left behind has no effect on its successor."""
+    await sets.running()
+    before = await sets.pod_uids()
+    await cluster.delete(LEADER_WORKER_SET, "llm")
+    await sets.create(image="img:v2")
+    await sets.ready()
+    after = await sets.pods()
+    assert sorted(after) == sorted(before)
+    assert not {p["metadata"]["uid"] for p in after.values()} & set(before.values())
+    assert {p["spec"]["containers"][0]["image"] for p in after.values()} == {"img:v2"}

@@ -1,0 +1,110 @@
+"""Headless Services: one for the set, or one for each group (specification: 20 §4)."""
+
+from __future__ import annotations
+
+from lwskit.api import names
+from lwskit.runtime.kinds import POD, SERVICE
+from lwskit.runtime.objects import controller_of
+from lwskit.testing.cluster import TestCluster
+from tests.scenarios.support import Sets
+
+UNIQUE = {"subdomainPolicy": "UniquePerReplica"}
+
+
+async def services(cluster: TestCluster) -> list[str]:
+    return [n for n in await cluster.names(SERVICE) if n != "kubernetes"]
+
+
+async def test_a_shared_service_belongs_to_the_set(cluster: TestCluster, sets: Sets):
+    """20 §14 line 22: given Shared, exactly one Service with the set's name, selector and owner."""
+    created = await sets.create()
+
+    async def one() -> None:
+        assert await services(cluster) == ["llm"]
+
+    await cluster.eventually(one)
+    service = await cluster.get(SERVICE, "llm")
+    assert service["spec"]["clusterIP"] == "None"
+    assert service["spec"]["publishNotReadyAddresses"] is True
+    assert service["spec"]["selector"] == {names.NAME_LABEL: "llm"}
+    assert service["metadata"]["labels"] == {names.NAME_LABEL: "llm"}
+    owner = controller_of(service)
+    assert owner is not None
+    assert owner["uid"] == created["metadata"]["uid"]
+    await cluster.consistently(one)
+
+
+async def test_a_deleted_shared_service_comes_back(cluster: TestCluster, sets: Sets):
+    """20 §14 line 22: given the shared Service deleted, it is recreated; no pod is touched."""
+    await sets.running()
+    before, pods = await cluster.get(SERVICE, "llm"), await sets.pod_uids()
+    await cluster.delete(SERVICE, "llm")
+
+    async def back() -> None:
+        assert (await cluster.get(SERVICE, "llm"))["metadata"]["uid"] != before["metadata"]["uid"]
+
+    await cluster.eventually(back)
+    await sets.settled()
+    assert await sets.pod_uids() == pods
+
+
+async def test_a_changed_shared_service_is_left_alone(cluster: TestCluster, sets: Sets):
+    """20 §4: Services are only created; an existing one is never patched."""
+    await sets.running()
+    await cluster.patch(SERVICE, "llm", {"metadata": {"labels": {"mine": "1"}}})
+    await sets.scale(1)
+    await sets.ready()
+    assert (await cluster.get(SERVICE, "llm"))["metadata"]["labels"]["mine"] == "1"
+
+
+async def test_a_service_for_each_group(cluster: TestCluster, sets: Sets):
+    """20 §14 line 23: given UniquePerReplica with N leaders, N Services named like the leaders and none for the set."""
+    await sets.running(networkConfig=UNIQUE)
+    assert await services(cluster) == ["llm-0", "llm-1"]
+    for index in ("0", "1"):
+        service = await cluster.get(SERVICE, f"llm-{index}")
+        assert service["spec"]["selector"] == {names.NAME_LABEL: "llm", names.GROUP_INDEX_LABEL: index}
+        owner = controller_of(service)
+        assert owner is not None
+        leader = await cluster.get(POD, f"llm-{index}")
+        assert (owner["kind"], owner["uid"]) == ("Pod", leader["metadata"]["uid"])
+
+
+async def test_unique_subdomains_are_in_the_pods_and_addresses(sets: Sets):
+    """10 §8.4 and 20 §14 line 66: each group is found under its leader's name."""
+    await sets.running(networkConfig=UNIQUE)
+    namespace = sets.cluster.namespace
+    for name, pod in (await sets.pods()).items():
+        leader = f"llm-{pod['metadata']['labels'][names.GROUP_INDEX_LABEL]}"
+        assert pod["spec"]["subdomain"] == leader, name
+        env = {e["name"]: e["value"] for e in pod["spec"]["containers"][0]["env"]}
+        assert env["LWS_LEADER_ADDRESS"] == f"{leader}.{leader}.{namespace}"
+
+
+async def test_the_service_of_a_replaced_leader_is_made_anew(cluster: TestCluster, sets: Sets):
+    """20 §14 lines 24, 25: the old group's Service goes with its leader, the new leader gets one of its own."""
+    await sets.running(networkConfig=UNIQUE)
+    before = await cluster.uids(SERVICE)
+    await cluster.delete(POD, "llm-0")
+
+    async def replaced() -> None:
+        after = await cluster.uids(SERVICE)
+        assert after["llm-0"] != before["llm-0"]
+        assert after["llm-1"] == before["llm-1"]
+        owner = controller_of(await cluster.get(SERVICE, "llm-0"))
+        assert owner is not None
+        assert owner["uid"] == (await cluster.get(POD, "llm-0"))["metadata"]["uid"]
+
+    await cluster.eventually(replaced)
+    await sets.ready()
+
+
+async def test_services_go_with_their_groups(cluster: TestCluster, sets: Sets):
+    """20 §4: a group that is scaled away takes its Service along."""
+    await sets.running(networkConfig=UNIQUE)
+    await sets.scale(1)
+
+    async def one() -> None:
+        assert await services(cluster) == ["llm-0"]
+
+    await cluster.eventually(one)
