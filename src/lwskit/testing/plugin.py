@@ -36,6 +36,8 @@ _MARKERS = (
     "real_only(reason): skip this test on the embedded cluster.",
 )
 
+_FAILED = pytest.StashKey[bool]()
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the markers known. Raises pytest.UsageError when the environment names a cluster that does not exist."""
@@ -101,6 +103,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, No
         manager.unregister(loops)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Remember that a test failed, for the fixtures that are torn down after it."""
+    report = yield
+    if report.when == "call":
+        item.stash[_FAILED] = report.failed
+    return report
+
+
 @pytest.fixture
 def clock(request: pytest.FixtureRequest) -> Clock:
     """The time of the test's cluster; for a test without one, of its virtual loop."""
@@ -129,13 +142,22 @@ def cluster_runnables() -> Sequence[Runnable]:
 
 
 async def _cluster(
-    cluster_options: ClusterOptions, cluster_crds: Sequence[Obj], cluster_runnables: Sequence[Runnable]
+    request: pytest.FixtureRequest,
+    cluster_options: ClusterOptions,
+    cluster_crds: Sequence[Obj],
+    cluster_runnables: Sequence[Runnable],
 ) -> AsyncIterator[TestCluster]:
-    """A cluster with a fresh namespace, the CRDs and the programs under test; which one, LWSKIT_CLUSTER says."""
+    """A cluster with a fresh namespace, the CRDs and the programs under test; which one, LWSKIT_CLUSTER says.
+
+    After a failed test it prints what was there.
+    """
     from lwskit.testing.provide import provide
+    from lwskit.testing.report import describe, kinds_of
 
     async with provide(cluster_mode(), cluster_options, cluster_crds, cluster_runnables) as cluster:
         yield cluster
+        if request.node.stash.get(_FAILED, False):
+            print(await describe(cluster, *kinds_of(cluster_crds)))
 
 
 def _without_pytest_asyncio() -> None:

@@ -1,0 +1,77 @@
+"""What a cluster looked like when a test failed: pytest prints it with the failure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from lwskit.runtime.errors import ApiError
+from lwskit.runtime.kinds import CONTROLLER_REVISION, EVENT, POD, SERVICE, STATEFUL_SET, Kind
+from lwskit.runtime.objects import Obj, is_deleting
+from lwskit.testing.cluster import TestCluster
+
+SHOWN = (STATEFUL_SET, POD, SERVICE, CONTROLLER_REVISION)
+EVENTS = 30
+REQUESTS = 25
+
+
+async def describe(cluster: TestCluster, *kinds: Kind) -> str:
+    """One line for each object of the namespace, the last events, and what the programs under test asked for.
+
+    `kinds` come before the usual ones. Kinds that the cluster does not serve are left out.
+    """
+    lines = [f"cluster: {cluster.mode}, namespace {cluster.namespace}, at {cluster.clock.now().isoformat()}"]
+    for kind in (*kinds, *SHOWN):
+        try:
+            found = await cluster.list(kind)
+        except ApiError as error:
+            lines.append(f"{kind.plural}: {error}")
+            continue
+        lines += [f"  {kind.kind} {text}" for text in map(_line, found)]
+    events = sorted(await cluster.list(EVENT), key=_age)[-EVENTS:]
+    lines += [f"  {_age(e)} {e['regarding'].get('kind')}/{e['regarding'].get('name')}: {_told(e)}" for e in events]
+    for interceptor in cluster.interceptors:
+        agent = next((r.user_agent for r in interceptor.requests), "") or "a client"
+        lines.append(f"last requests of {agent}, of {len(interceptor.requests)}:")
+        lines += [f"  {r.at:.2f} {r.verb} {r.request.path}: {r.status}" for r in interceptor.requests[-REQUESTS:]]
+    return "\n".join(lines)
+
+
+def kinds_of(crds: Iterable[Obj]) -> list[Kind]:
+    """The kinds that CustomResourceDefinitions bring, in the first version of each that is served."""
+    return [
+        Kind(
+            crd["spec"]["group"],
+            next(v["name"] for v in crd["spec"]["versions"] if v["served"]),
+            crd["spec"]["names"]["kind"],
+            crd["spec"]["names"]["plural"],
+            crd["spec"]["scope"] == "Namespaced",
+        )
+        for crd in crds
+    ]
+
+
+def _line(obj: Obj) -> str:
+    return " ".join([obj["metadata"]["name"], obj["metadata"]["uid"][:8], *_facts(obj)])
+
+
+def _facts(obj: Obj) -> Iterator[str]:
+    meta, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
+    if is_deleting(obj):
+        yield "deleting"
+    for finalizer in meta.get("finalizers") or ():
+        yield f"finalizer={finalizer}"
+    for owner in meta.get("ownerReferences") or ():
+        yield f"owner={owner['kind']}/{owner['name']}/{owner['uid'][:8]}"
+    for name, value in (("replicas", spec.get("replicas")), *status.items()):
+        if isinstance(value, str | int):
+            yield f"{name}={value}"
+    for condition in status.get("conditions") or ():
+        yield f"{condition['type']}={condition['status']}"
+
+
+def _age(event: Obj) -> str:
+    return event.get("eventTime") or event.get("deprecatedLastTimestamp") or event["metadata"]["creationTimestamp"]
+
+
+def _told(event: Obj) -> str:
+    return f"{event.get('type')} {event.get('reason')} {event.get('note')}"
