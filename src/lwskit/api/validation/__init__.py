@@ -1,0 +1,6 @@
+"""What may be stored: the rules for objects, and errors that name field and fault (specification: 10 §6)."""
+
+from lwskit.api.validation.errors import ErrorKind, FieldError, aggregate
+from lwskit.api.validation.leaderworkerset import validate_create, validate_update
+
+__all__ = ["ErrorKind", "FieldError", "aggregate", "validate_create", "validate_update"]

@@ -1,0 +1,73 @@
+"""Errors of validation: a field's path, what is wrong with it, and the texts that clients see.
+
+Specification: 10 §6.1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class ErrorKind(Enum):
+    """What is wrong with a field; the values are how texts begin."""
+
+    INVALID = "Invalid value"
+    FORBIDDEN = "Forbidden"
+    REQUIRED = "Required value"
+    NOT_SUPPORTED = "Unsupported value"
+    TOO_LONG = "Too long"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One fault of one field. `value` is what was found; it is part of the text of invalid and unsupported values."""
+
+    path: str
+    kind: ErrorKind
+    detail: str
+    value: Any = None
+
+    def __str__(self) -> str:
+        text = f"{self.path}: {self.kind.value}"
+        if self.kind in (ErrorKind.INVALID, ErrorKind.NOT_SUPPORTED):
+            text += f": {shown(self.value)}"
+        return f"{text}: {self.detail}" if self.detail else text
+
+
+def shown(value: Any) -> str:
+    """A value as it stands in an error: JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def invalid(path: str, value: Any, detail: str) -> FieldError:
+    """A field whose value is not allowed."""
+    return FieldError(path, ErrorKind.INVALID, detail, value)
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    """A field that must not be set or changed."""
+    return FieldError(path, ErrorKind.FORBIDDEN, detail)
+
+
+def required(path: str, detail: str) -> FieldError:
+    """A field that must be set."""
+    return FieldError(path, ErrorKind.REQUIRED, detail)
+
+
+def not_supported(path: str, value: Any, supported: Sequence[str]) -> FieldError:
+    """A field whose value is none of an enumeration."""
+    choices = ", ".join(shown(choice) for choice in supported)
+    return FieldError(path, ErrorKind.NOT_SUPPORTED, f"supported values: {choices}", value)
+
+
+def aggregate(errors: Iterable[FieldError]) -> str:
+    """The text of all errors: one as it is, several in brackets, equal ones once; empty without errors.
+
+    Specification: 10 §6.1.
+    """
+    texts = list(dict.fromkeys(str(error) for error in errors))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
