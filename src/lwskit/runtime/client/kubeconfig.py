@@ -1,0 +1,231 @@
+"""Reading kubeconfig files: which cluster, with which credentials. Files are read, nothing is requested.
+
+Source: Kubernetes documentation, "Organizing Cluster Access Using kubeconfig Files" and the v1 Config reference.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import ssl
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lwskit.runtime.client.http import tls_context
+from lwskit.runtime.errors import ConfigurationError
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where a pod finds its token and the cluster's CA."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach one cluster. `source` names for messages where that is written.
+
+    At most one of `token`, `token_file` and `plugin` is set. `plugin` is the user's entry where that has an exec
+    plugin or an auth provider, with `config` the whole of the file, `context` its context and `base` its directory.
+    """
+
+    url: str
+    source: str
+    tls: ssl.SSLContext | None = None
+    server_name: str | None = None
+    proxy: str | None = None
+    token: str | None = None
+    token_file: Path | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    plugin: Mapping[str, Any] | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    context: str = ""
+    base: Path = Path()
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A named entry of a kubeconfig, and which file it comes from."""
+
+    what: str
+    name: str
+    body: Mapping[str, Any]
+    path: Path
+
+    def error(self, text: str) -> ConfigurationError:
+        return ConfigurationError(f"kubeconfig {self.path}, {self.what} {self.name!r}: {text}")
+
+    def text(self, field_name: str) -> str | None:
+        value = self.body.get(field_name)
+        if value is not None and not isinstance(value, str):
+            raise self.error(f"{field_name} must be text, not {value!r}")
+        return value or None
+
+    def pem(self, field_name: str) -> str | None:
+        """PEM text given in place, or in the file that the field without `-data` names."""
+        data = self.text(f"{field_name}-data")
+        if data:
+            try:
+                return base64.b64decode("".join(data.split()), validate=True).decode("ascii")
+            except (binascii.Error, UnicodeDecodeError) as e:
+                raise self.error(f"{field_name}-data is not base64 of PEM text; copy it again") from e
+        named = self.text(field_name)
+        if not named:
+            return None
+        path = self.path.parent / Path(named).expanduser()
+        try:
+            return path.read_text(encoding="ascii")
+        except (OSError, UnicodeDecodeError) as e:
+            raise self.error(f"{field_name} {path} cannot be read: {_reason(e)}") from e
+
+
+def from_kubeconfig(paths: list[Path], context: str | None = None) -> Access:
+    """What a kubeconfig says, or several merged: of entries with one name the first counts.
+
+    Raises ConfigurationError.
+    """
+    documents = [(path, _load(path)) for path in paths]
+    chosen = context or next((d["current-context"] for _, d in documents if d.get("current-context")), None)
+    files = os.pathsep.join(str(path) for path, _ in documents)
+    if not chosen:
+        raise ConfigurationError(f"kubeconfig {files} has no current-context; name one of its contexts")
+    link = _find(documents, "contexts", "context", str(chosen))
+    if link is None:
+        known = ", ".join(sorted(_names(documents, "contexts"))) or "none"
+        raise ConfigurationError(f"kubeconfig {files} has no context {chosen!r}; it has: {known}")
+    cluster = _find(documents, "clusters", "cluster", link.text("cluster") or "")
+    if cluster is None:
+        raise link.error(f"its cluster {link.body.get('cluster')!r} is not in the file")
+    user_name = link.text("user")
+    user = _find(documents, "users", "user", user_name) if user_name else _Entry("user", "", {}, link.path)
+    if user is None:
+        raise link.error(f"its user {user_name!r} is not in the file")
+    return _access(cluster, user, link)
+
+
+def from_service_account(environment: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -> Access | None:
+    """What a pod is given, or None outside of one. Raises ConfigurationError when its CA cannot be used."""
+    host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
+    token = directory / "token"
+    if not host or not port or not token.exists():
+        return None
+    source = f"the service account in {directory}"
+    try:
+        context = tls_context(ca_data=(directory / "ca.crt").read_text(encoding="ascii"))
+    except (OSError, ValueError) as e:
+        raise ConfigurationError(f"the CA of {source} cannot be used: {_reason(e)}") from e
+    name = f"[{host}]" if ":" in host else host
+    return Access(f"https://{name}:{port}", source, tls=context, token_file=token)
+
+
+def _load(path: Path) -> Mapping[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        raise ConfigurationError(f"kubeconfig {path} cannot be read: {_reason(e)}") from e
+    try:
+        document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError as e:
+        mark = getattr(e, "problem_mark", None)
+        where = f" at line {mark.line + 1}" if mark else ""
+        raise ConfigurationError(f"kubeconfig {path} is not YAML{where}: {getattr(e, 'problem', None) or e}") from e
+    if document is None:
+        raise ConfigurationError(f"kubeconfig {path} is empty")
+    if not isinstance(document, dict) or document.get("kind", "Config") != "Config":
+        raise ConfigurationError(f"kubeconfig {path} is not a kubeconfig: it has no kind Config")
+    return document
+
+
+def _items(document: Mapping[str, Any], section: str) -> list[Mapping[str, Any]]:
+    items = document.get(section)
+    return [i for i in items if isinstance(i, dict)] if isinstance(items, list) else []
+
+
+def _names(documents: list[tuple[Path, Mapping[str, Any]]], section: str) -> set[str]:
+    return {str(item.get("name")) for _, document in documents for item in _items(document, section)}
+
+
+def _find(documents: list[tuple[Path, Mapping[str, Any]]], section: str, what: str, name: str) -> _Entry | None:
+    for path, document in documents:
+        for item in _items(document, section):
+            if item.get("name") == name:
+                body = item.get(what)
+                return _Entry(what, name, body if isinstance(body, dict) else {}, path)
+    return None
+
+
+def _access(cluster: _Entry, user: _Entry, link: _Entry) -> Access:
+    url = cluster.text("server")
+    if not url:
+        raise cluster.error("it has no server; write for example https://127.0.0.1:6443")
+    if not url.startswith(("http://", "https://")):
+        raise cluster.error(f"server {url!r} must start with https:// or http://")
+    plugin = user.body.get("exec") or user.body.get("auth-provider")
+    token, token_file = user.text("token"), user.text("tokenFile")
+    return Access(
+        url,
+        f"kubeconfig {link.path}, context {link.name!r}",
+        tls=_tls(cluster, user) if url.startswith("https://") else None,
+        server_name=cluster.text("tls-server-name"),
+        proxy=cluster.text("proxy-url"),
+        token=None if token_file else token,
+        token_file=user.path.parent / token_file if token_file else None,
+        headers=_headers(user),
+        plugin=user.body if plugin and not token and not token_file else None,
+        config={
+            "current-context": link.name,
+            "contexts": [{"name": link.name, "context": dict(link.body)}],
+            "clusters": [{"name": cluster.name, "cluster": dict(cluster.body)}],
+            "users": [{"name": user.name, "user": dict(user.body)}],
+        },
+        context=link.name,
+        base=user.path.parent,
+    )
+
+
+def _headers(user: _Entry) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    name, password = user.text("username"), user.text("password")
+    if name and password is not None:
+        headers["authorization"] = "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
+    if impersonated := user.text("as"):
+        headers["impersonate-user"] = impersonated
+    return headers
+
+
+def _tls(cluster: _Entry, user: _Entry) -> ssl.SSLContext:
+    authority = cluster.pem("certificate-authority")
+    try:
+        context = tls_context(ca_data=authority, insecure=cluster.body.get("insecure-skip-tls-verify") is True)
+    except (OSError, ValueError) as e:
+        raise cluster.error(f"certificate-authority holds no certificate that can be read ({_reason(e)})") from e
+    certificate, key = user.pem("client-certificate"), user.pem("client-key")
+    if bool(certificate) != bool(key):
+        raise user.error("client-certificate and client-key must be given together")
+    if certificate and key:
+        try:
+            add_client_certificate(context, certificate, key)
+        except (OSError, ValueError) as e:
+            text = "client-certificate and client-key are not a PEM certificate and its key"
+            raise user.error(f"{text} ({_reason(e)})") from e
+    return context
+
+
+def add_client_certificate(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    """Have a TLS context present a certificate given as PEM text. Raises OSError or ValueError when it cannot."""
+    # Python's ssl takes files only; the directory is readable by its owner alone.
+    with tempfile.TemporaryDirectory(prefix="lwskit-") as directory:
+        path = Path(directory) / "client.pem"
+        path.write_text(f"{certificate}\n{key}\n", encoding="ascii")
+        context.load_cert_chain(path, password=lambda: b"")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        return error.reason or str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return str(error)
