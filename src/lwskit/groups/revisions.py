@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from lwskit.api import encoding, names
+from lwskit.api import names
+from lwskit.groups import encoding
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import DecisionError
 from lwskit.groups.ownership import revision_key

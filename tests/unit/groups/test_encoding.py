@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lwskit.api import encoding, names
+from lwskit.api import names
+from lwskit.groups import encoding
 from lwskit.runtime import typed
 
 GOLDEN = Path(__file__).parents[2] / "conformance" / "golden"
