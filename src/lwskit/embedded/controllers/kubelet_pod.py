@@ -119,7 +119,9 @@ class PodLife:
         elif not self._failed:
             self._live(behaviour, now, moment, step, waits)
         status = self._status(pod, behaviour, now, moment)
-        ready_at = [c.started + behaviour.ready_delay - now for c in self._containers if c.started is not None]
+        ready_at = [
+            c.started + behaviour.ready_delay - now for c in self._containers if c.started is not None and not c.settled
+        ]
         waits += [w for w in ready_at if 0 < w < NEVER]
         if waits and not step.delete:
             step.after = min(waits)
