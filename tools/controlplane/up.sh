@@ -2,9 +2,9 @@
 # up.sh BIN DIR [PORT]: starts the control plane whose programs are in BIN, on 127.0.0.1; takes PORT, PORT+1 and PORT+2.
 # Logs, pids and data are put into DIR; DIR/kubeconfig is the administrator's. Ready in about four seconds; down.sh DIR stops it.
 #
-# NODES=0 (default): no scheduler and no kubelet; a test plays them. NODES=N: the scheduler, and kubelet.py with N nodes
-# (PYTHON names the interpreter, which needs aiohttp and orjson).
-# A program that BIN lacks is not started: the binary assets of kubebuilder have no controller manager and no scheduler.
+# NODES=0 (default): no scheduler and no kubelet; a test plays them. NODES=N: the scheduler, and the embedded kubelet with N nodes.
+# Where BIN has no controller manager or scheduler, as with the assets of kubebuilder, those of the embedded cluster are run.
+# PYTHON names an interpreter that has lwskit; it is needed only for what comes from the embedded cluster.
 # APISERVER_ARGS, KCM_ARGS and SCHEDULER_ARGS are further arguments, split at blanks.
 set -euo pipefail
 
@@ -69,16 +69,28 @@ if ! ready; then
   exit 1
 fi
 
+embedded() { # NAME CONTROLLER...: controllers of the embedded cluster on this API server
+  local name=$1
+  shift
+  start "$name" "${PYTHON:-python3}" "$here/controllers.py" --kubeconfig "$dir/kubeconfig" --nodes "$nodes" "$@"
+}
+
 common="--kubeconfig kubeconfig --authentication-kubeconfig kubeconfig --authorization-kubeconfig kubeconfig --leader-elect=false --secure-port 0"
 if [ -x "$bin/kube-controller-manager" ]; then
   # Nodes here send no heartbeats: node lifecycle would turn them NotReady after 40 seconds.
   # shellcheck disable=SC2086
   start controllers "$bin/kube-controller-manager" $common --service-account-private-key-file sa.key \
     --kube-api-qps 500 --kube-api-burst 1000 --controllers='*,-node-lifecycle-controller' ${KCM_ARGS:-}
+else
+  embedded controllers statefulset garbage namespace
 fi
 if [ "$nodes" -gt 0 ]; then
   # shellcheck disable=SC2086
-  if [ -x "$bin/kube-scheduler" ]; then start scheduler "$bin/kube-scheduler" $common ${SCHEDULER_ARGS:-}; fi
-  start kubelet "${PYTHON:-python3}" "$here/kubelet.py" --kubeconfig kubeconfig --nodes "$nodes"
+  if [ -x "$bin/kube-scheduler" ]; then
+    start scheduler "$bin/kube-scheduler" $common ${SCHEDULER_ARGS:-}
+  else
+    embedded scheduler scheduler
+  fi
+  embedded kubelet kubelet
 fi
 echo "$dir/kubeconfig"

@@ -97,11 +97,23 @@ class Kubelet:
             pass
         status = node_status(spec, self._addresses[name], ready, self._moment(), self._rng)
         node = await self._patch_node(name, {"status": status}, "status")
-        taints = node["spec"].get("taints") or []
-        rest = [t for t in taints if t["key"] != NOT_READY]
-        if ready and len(rest) < len(taints):
+        if ready:
+            await self._untaint(node)
+
+    async def _untaint(self, node: Obj) -> None:
+        """Take away the taint of a node that is not ready; repeated while others write to the node."""
+        name = node["metadata"]["name"]
+        while True:
+            taints = node["spec"].get("taints") or []
+            rest = [t for t in taints if t["key"] != NOT_READY]
+            if len(rest) == len(taints):
+                return
             body = {"metadata": {"resourceVersion": node["metadata"]["resourceVersion"]}, "spec": {"taints": rest}}
-            await self._client.patch(NODE, name, body)
+            try:
+                await self._client.patch(NODE, name, body)
+                return
+            except Conflict:
+                node = await self._client.get(NODE, name)
 
     async def set_ready(self, node: str, ready: bool) -> None:
         """Make a node say that it is ready or not; its pods are left as they are. Raises NotFound."""

@@ -1,0 +1,82 @@
+"""Runs controllers of the embedded cluster against another API server: its kubelet, or all of them where it has none.
+
+python controllers.py --kubeconfig FILE [--nodes N] statefulset|garbage|namespace|scheduler|kubelet...
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import Sequence
+
+from lwskit.embedded.controllers import garbage, namespace, scheduler, statefulset
+from lwskit.embedded.controllers.events import CoreRecorder
+from lwskit.embedded.controllers.kubelet import FIELD_MANAGER, Kubelet
+from lwskit.runtime.cache.cache import Cache
+from lwskit.runtime.client.client import Client
+from lwskit.runtime.client.config import connect
+from lwskit.runtime.clock import RealClock, real_random
+from lwskit.runtime.errors import LwskitError
+
+NAMES = ("statefulset", "garbage", "namespace", "scheduler", "kubelet")
+CONTROLLERS = "lwskit-controllers"
+KUBELET = "lwskit-kubelet"
+
+
+async def run_controllers(client: Client, names: Sequence[str]) -> None:
+    """Run the named controllers, the kubelet apart, until cancelled."""
+    clock, rng = RealClock(), real_random()
+    cache = Cache(client, clock, rng)
+    recorder = CoreRecorder(client, clock, CONTROLLERS)
+    made = {
+        "statefulset": lambda: statefulset.build(client, cache, clock, rng, recorder),
+        "garbage": lambda: garbage.build(client, clock, rng, recorder),
+        "namespace": lambda: namespace.build(client, cache, clock, rng),
+        "scheduler": lambda: scheduler.build(client, cache, clock, rng, recorder),
+    }
+    running = [made[name]() for name in names]
+    async with asyncio.TaskGroup() as group:
+        group.create_task(cache.run(), name="cache")
+        group.create_task(recorder.run(), name="recorder")
+        for name, controller in zip(names, running, strict=True):
+            group.create_task(controller.run(), name=name)
+
+
+async def run(kubeconfig: str, names: Sequence[str], nodes: int) -> None:
+    """Run everything that is named until a SIGTERM or Ctrl-C."""
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    controllers = [name for name in names if name != "kubelet"]
+    async with contextlib.AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+        if controllers:
+            client = await connect(kubeconfig, user_agent=CONTROLLERS, field_manager="kube-controller-manager")
+            stack.push_async_callback(client.close)
+            group.create_task(run_controllers(client, controllers), name="controllers")
+        if "kubelet" in names:
+            client = await connect(kubeconfig, user_agent=KUBELET, field_manager=FIELD_MANAGER)
+            stack.push_async_callback(client.close)
+            group.create_task(Kubelet(client, nodes).run(), name="kubelet")
+
+
+def main() -> None:
+    """Read the arguments and run."""
+    parser = argparse.ArgumentParser(prog="controllers.py", description=__doc__)
+    parser.add_argument("--kubeconfig", required=True)
+    parser.add_argument("--nodes", type=int, default=1)
+    parser.add_argument("names", nargs="+", choices=NAMES)
+    arguments = parser.parse_args()
+    try:
+        asyncio.run(run(arguments.kubeconfig, arguments.names, arguments.nodes))
+    except* asyncio.CancelledError:
+        pass
+    except* LwskitError as group:
+        sys.exit("\n".join(f"Error: {e}" for e in group.exceptions))
+
+
+if __name__ == "__main__":
+    main()
