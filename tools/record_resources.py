@@ -21,6 +21,7 @@ LEFT_OUT_GROUPS = frozenset(
         "storagemigration.k8s.io",
     }
 )
+LEFT_OUT_VERSIONS = frozenset({("autoscaling", "v1")})
 LEFT_OUT_RESOURCES = frozenset(
     {
         "componentstatuses",
@@ -77,6 +78,8 @@ def main(server: str, token: str) -> None:
             if name in LEFT_OUT_GROUPS:
                 continue
             for version in group["versions"]:
+                if (name, version["version"]) in LEFT_OUT_VERSIONS:
+                    continue
                 for resource in version["resources"]:
                     if resource["resource"] not in LEFT_OUT_RESOURCES:
                         lines.append(json.dumps(short(resource, name, version["version"])))

@@ -1,0 +1,238 @@
+"""The API server: from a request to an answer, over one store."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from lwskit.embedded import discovery, subresources
+from lwskit.embedded.admission import Admission, Handler
+from lwskit.embedded.backend import Backend
+from lwskit.embedded.call import Call, UnknownPathError, read_call
+from lwskit.embedded.codec import Codec
+from lwskit.embedded.defaults import Defaults
+from lwskit.embedded.failures import status_body
+from lwskit.embedded.formats import choose
+from lwskit.embedded.managedfields import FieldManager
+from lwskit.embedded.patching import Patcher
+from lwskit.embedded.reads import Reader
+from lwskit.embedded.removal import Remover
+from lwskit.embedded.resources import Registry
+from lwskit.embedded.store import Store
+from lwskit.embedded.writes import Writer
+from lwskit.runtime.client.transport import HttpRequest, HttpResponse, StreamResponse
+from lwskit.runtime.clock import Clock, RealClock, real_random
+from lwskit.runtime.errors import ApiError
+from lwskit.runtime.objects import Obj
+from lwskit.runtime.typed import TypeTable, load_resource
+
+BODY_LIMIT = 3 * 1024 * 1024
+"""Bytes that a request's body may have."""
+
+_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+
+class ApiServer:
+    """A Kubernetes API server in this process.
+
+    `store` is its database; `types` overrides the table of built-in types. Requests are answered by `handle`, watches
+    by `open_watch`; neither opens a socket.
+    """
+
+    def __init__(
+        self,
+        store: Store | None = None,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+        *,
+        types: TypeTable | None = None,
+        admission: Admission | None = None,
+    ) -> None:
+        types = types or load_resource(__package__ or "lwskit.embedded", "builtin-types.json")
+        codec = Codec(types, Defaults(types))
+        clock, store = clock or RealClock(), store or Store()
+        registry = Registry()
+        self.backend = Backend(
+            store=store,
+            registry=registry,
+            codec=codec,
+            clock=clock,
+            rng=rng or real_random(),
+            admission=admission or Admission(store, registry, clock),
+            fields=FieldManager(codec, clock),
+        )
+        self.store = store
+        self._reader = Reader(self.backend)
+        self._writer = Writer(self.backend)
+        self._patcher = Patcher(self.backend, self._writer)
+        self._remover = Remover(self.backend)
+        self._subresources = subresources.Subresources(self.backend, self._writer, self._patcher, self._remover)
+        self._discovery = discovery.Discovery(self.backend)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Make the objects that every cluster has."""
+        for name in _NAMESPACES:
+            self.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        self.put(
+            {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": {
+                    "name": "kubernetes",
+                    "namespace": "default",
+                    "labels": {"component": "apiserver", "provider": "kubernetes"},
+                },
+                "spec": {
+                    "clusterIP": "10.96.0.1",
+                    "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+                },
+            }
+        )
+
+    def put(self, obj: Obj) -> Obj:
+        """Create an object without asking webhooks; for what is there before the first request.
+
+        Raises KeyError for a kind that is not served and the ApiError of a refusal.
+        """
+        group, _, version = obj["apiVersion"].rpartition("/")
+        resource = self.backend.registry.by_kind(group, version, obj["kind"])
+        if resource is None:
+            raise KeyError(f"{obj['apiVersion']} {obj['kind']} is not served")
+        namespace = obj["metadata"].get("namespace", "")
+        body = orjson.dumps(obj)
+        path = resource.as_kind().path(namespace or None)
+        request = HttpRequest("POST", path, (), {"user-agent": "kube-apiserver/embedded"}, body)
+        call = Call(request, "system:apiserver", "create", resource, namespace, "", "", {})
+        coroutine = self._writer.create(call)
+        try:
+            coroutine.send(None)
+        except StopIteration as done:
+            return done.value
+        coroutine.close()
+        raise RuntimeError("objects that a webhook must see cannot be put directly")
+
+    def register_admission(self, target: str, handler: Handler) -> None:
+        """Answer the webhooks whose URL or service is `target` by a function from review to response.
+
+        `target` is the webhook's url, its path (`inprocess://<path>`), or `namespace/name/path` of its service.
+        """
+        self.backend.admission.register(target, handler)
+
+    async def handle(self, request: HttpRequest, user: str = "admin") -> HttpResponse:
+        """Answer any request but a watch. Never raises an ApiError: refusals are answers.
+
+        Awaits nothing but webhooks; when cancelled there, nothing was stored.
+        """
+        try:
+            if request.body is not None and len(request.body) > BODY_LIMIT:
+                raise ApiError("limit exceeded", code=413, reason="RequestEntityTooLarge", details={})
+            found = self._discovery.answer(request)
+            if found is not None:
+                return found
+            call = read_call(request, user, self.backend.registry)
+            if call.verb == "watch":
+                stream = self._reader.watch(call)
+                return HttpResponse(200, await stream.read(), stream.headers)
+            return await self._dispatch(call)
+        except UnknownPathError:
+            return HttpResponse(404, b"404 page not found\n", {"content-type": "text/plain; charset=utf-8"})
+        except ApiError as e:
+            return refusal(e)
+
+    def open_watch(
+        self, request: HttpRequest, user: str = "admin", idle_timeout: float | None = None
+    ) -> StreamResponse:
+        """Answer a watch, or refuse it with a Status as body. The caller closes the stream by leaving `chunks`."""
+        try:
+            call = read_call(request, user, self.backend.registry)
+            if call.verb != "watch":
+                raise ApiError("not a watch", code=400, reason="BadRequest")
+            return self._reader.watch(call, idle_timeout)
+        except UnknownPathError:
+            return Complete(HttpResponse(404, b"404 page not found\n", {"content-type": "text/plain; charset=utf-8"}))
+        except ApiError as e:
+            return Complete(refusal(e))
+
+    def is_watch(self, request: HttpRequest) -> bool:
+        """Whether a request asks for a stream."""
+        if request.method != "GET":
+            return False
+        return any(k == "watch" and v.lower() in ("1", "true", "t") for k, v in request.query)
+
+    async def _dispatch(self, call: Call) -> HttpResponse:
+        code = 200
+        if call.subresource:
+            code, obj = await self._subresources.answer(call)
+        elif not call.resource.stored:
+            code, obj = self._subresources.review(call)
+        else:
+            match call.verb:
+                case "get":
+                    body, content_type = self._reader.get(call)
+                    return HttpResponse(200, body, {"content-type": content_type})
+                case "list":
+                    body, content_type = self._reader.list(call)
+                    return HttpResponse(200, body, {"content-type": content_type})
+                case "create":
+                    code, obj = 201, await self._writer.create(call)
+                case "update":
+                    obj = await self._writer.update(call)
+                case "patch":
+                    obj, created = await self._patcher.patch(call)
+                    code = 201 if created else 200
+                case "delete":
+                    obj = await self._remover.delete(call)
+                case _:
+                    obj = await self._remover.delete_collection(call)
+        return self._answer(call, code, obj)
+
+    def _answer(self, call: Call, code: int, obj: Obj) -> HttpResponse:
+        content_type, body = "application/json", b""
+        header = call.request.headers.get("accept", "")
+        if "as=" in header and obj.get("kind") == call.resource.kind:
+            form = choose(header, call.resource, self.backend.codec, self.backend.clock, call.params, many=False)
+            content_type, body = form.content_type, form.one(obj)
+        else:
+            body = orjson.dumps(obj)
+        headers = {"content-type": content_type}
+        if call.warnings:
+            quoted = [w.replace("\\", "\\\\").replace('"', '\\"') for w in call.warnings]
+            headers["warning"] = ", ".join(f'299 - "{w}"' for w in quoted)
+        return HttpResponse(code, body, headers)
+
+
+class Complete:
+    """A whole answer where a stream was asked for."""
+
+    def __init__(self, response: HttpResponse) -> None:
+        self._response = response
+        self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
+
+    async def chunks(self) -> Any:
+        """The body in one piece."""
+        yield self._response.body
+
+    async def read(self) -> bytes:
+        """The body."""
+        return self._response.body
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def refusal(error: ApiError) -> HttpResponse:
+    """The answer that a refusal is."""
+    body = status_body(error)
+    token = getattr(error, "continue_token", None)
+    if token:
+        body["metadata"] = {"continue": token}
+    headers = {"content-type": "application/json"}
+    seconds = (error.details or {}).get("retryAfterSeconds")
+    if seconds:
+        headers["retry-after"] = str(seconds)
+    return HttpResponse(error.code, orjson.dumps(body), headers)

@@ -1,0 +1,131 @@
+"""A request to the API, taken apart: verb, resource, place, parameters. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+from lwskit.embedded.failures import bad_request, method_not_allowed, no_such_resource, not_found
+from lwskit.embedded.resources import Registry, Resource
+from lwskit.runtime.client.transport import HttpRequest
+
+_VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class UnknownPathError(Exception):
+    """A path that is not the API's: answered with a plain 404."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One request for a resource. `warnings` collects what the answer's Warning headers will say."""
+
+    request: HttpRequest
+    user: str
+    verb: str
+    resource: Resource
+    namespace: str
+    name: str
+    subresource: str
+    params: dict[str, str]
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def content_type(self) -> str:
+        """The media type of the body, without parameters."""
+        return self.request.headers.get("content-type", "").partition(";")[0].strip()
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing is to be stored. Raises InvalidRequest for a value other than All."""
+        return "dryRun" in self.params
+
+    @property
+    def manager(self) -> str:
+        """Who owns the fields that this request sets: the field manager, or the first part of the user agent."""
+        given = self.params.get("fieldManager")
+        if given:
+            return given
+        agent = self.request.headers.get("user-agent", "")
+        return agent.partition("/")[0][:128] or "unknown"
+
+    @property
+    def validation(self) -> str:
+        """How unknown fields are treated. Raises InvalidRequest."""
+        return self.params.get("fieldValidation") or "Warn"
+
+
+def read_call(request: HttpRequest, user: str, registry: Registry) -> Call:
+    """Take a request apart. Raises UnknownPathError, and the ApiError for a resource or verb that is not served."""
+    parts = [unquote(p) for p in request.path.split("/") if p]
+    if len(parts) >= 2 and parts[0] == "api":
+        group, version, rest = "", parts[1], parts[2:]
+    elif len(parts) >= 3 and parts[0] == "apis":
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        raise UnknownPathError
+    if not registry.has_group(group, version) or not rest:
+        raise UnknownPathError
+    params = dict(request.query)
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
+        namespace, rest = rest[1], rest[2:]
+    plural, name, subresource = (*rest, "", "", "")[:3]
+    if rest[:1] == ["watch"] and len(rest) > 1:
+        params["watch"] = "true"
+        plural, name, subresource = (*rest[1:], "", "", "")[:3]
+    resource = registry.find(group, version, plural)
+    if resource is None or len(rest) > 3 or (namespace and not resource.namespaced):
+        raise no_such_resource()
+    verb = _verb(request, resource, name, subresource, params)
+    call = Call(request, user, verb, resource, namespace, name, subresource, params)
+    _check(call)
+    return call
+
+
+def _verb(request: HttpRequest, resource: Resource, name: str, subresource: str, params: dict[str, str]) -> str:
+    if request.method == "HEAD":
+        return "get" if name else "list"
+    verb = _VERBS.get(request.method)
+    if verb is None:
+        raise method_not_allowed()
+    if not name:
+        if verb == "get":
+            return "watch" if params.get("watch", "").lower() in ("1", "true", "t") else "list"
+        if verb == "delete":
+            return "deletecollection"
+    elif verb == "get" and params.get("watch", "").lower() in ("1", "true", "t") and not subresource:
+        field_selector = params.get("fieldSelector")
+        only = f"metadata.name={name}"
+        params["fieldSelector"] = f"{field_selector},{only}" if field_selector else only
+        return "watch"
+    return verb
+
+
+def _check(call: Call) -> None:
+    resource = call.resource
+    if call.subresource:
+        found = resource.subresources.get(call.subresource)
+        if found is None:
+            raise not_found(resource, call.name) if resource.custom else no_such_resource()
+        if call.verb not in found.verbs:
+            raise method_not_allowed()
+        return
+    if call.verb not in resource.verbs:
+        raise method_not_allowed()
+    if call.verb == "create" and call.name:
+        raise method_not_allowed()
+    if call.verb in ("update", "patch") and not call.name:
+        raise method_not_allowed()
+    if call.verb in ("create", "update", "patch", "get", "delete") and resource.namespaced and not call.namespace:
+        if call.verb == "create":
+            raise bad_request("an empty namespace may not be set during creation")
+        raise no_such_resource()
+    dry_run = call.params.get("dryRun")
+    if dry_run is not None and dry_run != "All":
+        raise bad_request(f'dryRun: Unsupported value: ["{dry_run}"]: supported values: "All"')
+    if call.params.get("fieldValidation") not in (None, "", "Ignore", "Warn", "Strict"):
+        raise bad_request(
+            f'fieldValidation: Unsupported value: "{call.params["fieldValidation"]}": '
+            'supported values: "Ignore", "Warn", "Strict"'
+        )

@@ -1,0 +1,291 @@
+"""From a request's body to an object as the server keeps it: types, unknown fields, schemas, defaults. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+import yaml
+
+from lwskit.embedded import events, schema
+from lwskit.embedded.defaults import Defaults
+from lwskit.embedded.failures import bad_request
+from lwskit.embedded.resources import Resource
+from lwskit.runtime.errors import ApiError
+from lwskit.runtime.objects import Obj
+from lwskit.runtime.typed import DecodeError, TypeRef, TypeTable
+
+_SCHEME = "pkg/runtime/scheme.go:111"
+_STEP = re.compile(r"\[[^\]]*\]")
+_GO_ZERO = {"bool": "bool", "int32": "int32", "int64": "int64", "float64": "float64", "string": "string"}
+
+
+def read_body(body: bytes | None, content_type: str, kind: str) -> Any:
+    """The JSON or YAML document in a request. Raises InvalidRequest."""
+    raw = body or b""
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError as e:
+        if "yaml" in content_type:
+            return _read_yaml(raw)
+        text = raw[:30].decode(errors="replace")
+        more = " ..." if len(raw) > 30 else ""
+        cause = "unexpected end of JSON input" if "unexpected end" in str(e) or not raw.strip() else str(e)
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; "
+            f"json parse error: {cause} ({text}{more})"
+        ) from e
+
+
+def _read_yaml(raw: bytes) -> Any:
+    try:
+        return yaml.load(raw, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError as e:
+        raise bad_request(f"error decoding YAML: {' '.join(str(e).split())}") from e
+
+
+def duplicate_fields(raw: bytes) -> list[str]:
+    """The paths of keys that stand twice in one JSON object, for strict decoding."""
+    found: list[str] = []
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        for name, value in items:
+            if name in out:
+                out.setdefault("\0", []).append(name)
+            out[name] = value
+        return out
+
+    def walk(value: Any, path: str) -> None:
+        if isinstance(value, dict):
+            for name in value.pop("\0", ()):
+                found.append(f"{path}.{name}" if path else name)
+            for name, item in value.items():
+                walk(item, f"{path}.{name}" if path else name)
+        elif isinstance(value, list):
+            for i, item in enumerate(value):
+                walk(item, f"{path}[{i}]")
+
+    try:
+        walk(json.loads(raw, object_pairs_hook=pairs), "")
+    except ValueError:
+        return []
+    return found
+
+
+class Codec:
+    """Decodes objects of all resources.
+
+    `types` is the table of built-in types, `defaults` their default values.
+    """
+
+    def __init__(self, types: TypeTable, defaults: Defaults) -> None:
+        self.types = types
+        self.defaults = defaults
+
+    def type_of(self, resource: Resource) -> str | None:
+        """The name of a built-in resource's type, None when the table has none or it is custom."""
+        return None if resource.custom else self.types.kind_type(resource.api_version, resource.kind)
+
+    def decode(
+        self,
+        resource: Resource,
+        body: Any,
+        validation: str = "Warn",
+        raw: bytes | None = None,
+        warn: Callable[[str], None] | None = None,
+    ) -> Obj:
+        """An object in the form of `resource`, with defaults; `body` must belong to the caller and is used up.
+
+        `validation` is the fieldValidation parameter; `warn` is told about unknown fields; `raw` is the text in which
+        to look for doubled keys. Raises InvalidRequest.
+        """
+        if not isinstance(body, dict):
+            raise bad_request(
+                f"the object provided is unrecognized (must be of type {resource.kind}): couldn't get version/kind; "
+                f"json parse error: json: cannot unmarshal {json_kind(body)} into Go value of type "
+                "struct { APIVersion string; Kind string }"
+            )
+        self._check_kind(resource, body)
+        if not isinstance(body.get("metadata", {}), dict | None):
+            raise self._handled(
+                resource,
+                f"json: cannot unmarshal {json_kind(body['metadata'])} into Go struct field "
+                f"{resource.kind}.metadata of type v1.ObjectMeta",
+            )
+        unknown: list[str] = []
+        report = unknown.append if validation != "Ignore" else _nothing
+        obj = self._custom(resource, body, report) if resource.custom else self._typed(resource, body, report)
+        problems = [f'unknown field "{path}"' for path in unknown]
+        if validation == "Strict" and raw is not None:
+            problems = [f'duplicate field "{path}"' for path in duplicate_fields(raw)] + problems
+        if problems and validation == "Strict":
+            raise self._handled(resource, "strict decoding error: " + ", ".join(problems))
+        if warn:
+            for problem in problems:
+                warn(problem)
+        return obj
+
+    def _check_kind(self, resource: Resource, body: Mapping[str, Any]) -> None:
+        version, kind = body.get("apiVersion"), body.get("kind")
+        if resource.custom:
+            if version != resource.api_version:
+                raise bad_request(
+                    f"the API version in the data ({version or ''}) does not match the expected API version "
+                    f"({resource.api_version})"
+                )
+            if not kind:
+                raise bad_request(f"Object 'Kind' is missing in '{orjson.dumps(body).decode()}'")
+            return
+        if (version or resource.api_version) == resource.api_version and (kind or resource.kind) == resource.kind:
+            return
+        short = (version or resource.api_version).rpartition("/")[2]
+        if self.types.kind_type(version or resource.api_version, kind or resource.kind):
+            raise bad_request(
+                f'{kind} in version "{short}" cannot be handled as a {resource.kind}: converting '
+                f"({short}.{kind}) to ({resource.group.partition('.')[0] or 'core'}.{resource.kind}): unknown conversion"
+            )
+        raise bad_request(
+            f'{kind or resource.kind} in version "{short}" cannot be handled as a {resource.kind}: no kind '
+            f'"{kind or resource.kind}" is registered for version "{version or resource.api_version}" in scheme '
+            f'"{_SCHEME}"'
+        )
+
+    def _handled(self, resource: Resource, text: str) -> ApiError:
+        return bad_request(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {text}'
+        )
+
+    def _custom(self, resource: Resource, body: Obj, report: Callable[[str], None]) -> Obj:
+        assert resource.custom is not None
+        body.setdefault("metadata", {})
+        for path in self.types.unknown("meta.v1.ObjectMeta", body["metadata"], "metadata"):
+            report(path)
+        try:
+            meta = self.types.encode("meta.v1.ObjectMeta", body["metadata"], "metadata")
+        except DecodeError as e:
+            raise self._handled(resource, self.go_text("meta.v1.ObjectMeta", "ObjectMeta", e, body)) from e
+        if not resource.custom.preserve:
+            schema.prune(body, resource.custom.schema, self.types, report)
+        schema.apply_defaults(body, resource.custom.schema)
+        schema.drop_nulls(body, resource.custom.schema)
+        return {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": meta} | {
+            k: v for k, v in body.items() if k not in ("apiVersion", "kind", "metadata")
+        }
+
+    def _typed(self, resource: Resource, body: Obj, report: Callable[[str], None]) -> Obj:
+        name = self.type_of(resource)
+        if name is None:
+            meta = self.types.encode("meta.v1.ObjectMeta", body.get("metadata"), "metadata")
+            rest = {k: v for k, v in body.items() if k not in ("apiVersion", "kind", "metadata")}
+            return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": meta, **rest}
+        if report is not _nothing:
+            for path in self.types.unknown(name, body):
+                report(path)
+        try:
+            obj = self.types.encode(name, body)
+        except DecodeError as e:
+            raise self._handled(resource, self.go_text(name, name, e, body)) from e
+        obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
+        self.defaults.apply(name, obj)
+        return obj
+
+    def go_text(self, type_name: str, root: str, error: DecodeError, body: Any) -> str:
+        """What a Go decoder says about a value of a wrong type: the struct, the path and the Go type of the field."""
+        steps = [s for s in _STEP.sub("", error.path).split(".") if s]
+        if root == "ObjectMeta" and steps and steps[0] == "metadata":
+            prefix, steps = ["metadata"], steps[1:]
+        else:
+            prefix = []
+        ref: TypeRef | None = TypeRef("struct", type_name)
+        owner = type_name
+        for step in steps:
+            while ref is not None and ref.shape == "list":
+                ref = ref.element
+            if ref is None:
+                break
+            if ref.shape == "struct":
+                owner = ref.name
+                field = self.types.fields(ref.name).get(step)
+                ref = field.type if field else None
+            elif ref.shape == "map":
+                ref = ref.element
+        bad = _at(body, error.path)
+        if ref is not None and ref.shape == "list" and isinstance(bad, list):
+            ref = ref.element
+        if ref is not None and ref.shape == "scalar" and ref.name not in _GO_ZERO:
+            return _special(ref.name, bad)
+        where = ".".join([*prefix, *steps])
+        return (
+            f"json: cannot unmarshal {json_kind(bad)} into Go struct field {owner.rpartition('.')[2]}.{where} "
+            f"of type {_go_type(ref)}"
+        )
+
+    def to_stored(self, resource: Resource, obj: Obj) -> Obj:
+        """The form in which the table keeps an object of `resource`; not copied when it is the same."""
+        if resource.custom and resource.version != resource.custom.storage_version:
+            return {**obj, "apiVersion": f"{resource.group}/{resource.custom.storage_version}"}
+        if resource.group == events.GROUP and resource.storage == events.STORAGE:
+            return events.to_core(obj)
+        return obj
+
+    def from_stored(self, resource: Resource, obj: Obj) -> Obj:
+        """The form that clients of `resource` see of a kept object; not copied when it is the same."""
+        if obj.get("apiVersion") == resource.api_version:
+            return obj
+        if resource.group == events.GROUP and resource.storage == events.STORAGE:
+            return events.from_core(obj)
+        return {**obj, "apiVersion": resource.api_version}
+
+
+def _nothing(path: str) -> None:
+    pass
+
+
+def json_kind(value: Any) -> str:
+    """The JSON type of a value as a Go decoder names it."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    return {str: "string", list: "array", dict: "object", type(None): "null"}[type(value)]
+
+
+def _at(body: Any, path: str) -> Any:
+    """The value at an error's path, as far as it can be followed."""
+    for step in re.findall(r"\[[^\]]*\]|[^.\[]+", path):
+        key = step[1:-1] if step.startswith("[") else step
+        try:
+            body = body[int(key)] if isinstance(body, list) else body[key]
+        except (KeyError, IndexError, ValueError, TypeError):
+            return body
+    return body
+
+
+def _go_type(ref: TypeRef | None) -> str:
+    if ref is None:
+        return "interface {}"
+    match ref.shape:
+        case "list":
+            return f"[]{_go_type(ref.element)}"
+        case "map":
+            return f"map[string]{_go_type(ref.element)}"
+        case "struct":
+            return f"v1.{ref.name.rpartition('.')[2]}"
+        case _:
+            return _GO_ZERO.get(ref.name, ref.name)
+
+
+def _special(kind: str, value: Any) -> str:
+    """The text for types that decode themselves."""
+    if kind == "quantity":
+        return "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    if kind in ("time", "microtime") and isinstance(value, str):
+        return f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse "{value}" as "2006"'
+    if kind == "bytes" and isinstance(value, str):
+        return "illegal base64 data at input byte 0"
+    go = {"intorstring": "int32", "bytes": "[]uint8", "duration": "string"}.get(kind, "string")
+    return f"json: cannot unmarshal {json_kind(value)} into Go value of type {go}"

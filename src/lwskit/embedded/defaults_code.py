@@ -1,0 +1,146 @@
+"""Defaults of built-in kinds that depend on other fields. Pure; every function changes its argument.
+
+Source: the API reference's field descriptions; what they do is compared with a real server by tools/record_defaults.py.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+Value = dict[str, Any]
+
+
+def container(value: Value) -> None:
+    """The pull policy follows the image's tag."""
+    if not value.get("imagePullPolicy"):
+        image = value.get("image") or ""
+        name = image.rpartition("/")[2]
+        tag = name.partition("@")[0].partition(":")[2]
+        pinned = "@" in name or tag not in ("", "latest")
+        value["imagePullPolicy"] = "IfNotPresent" if pinned else "Always"
+
+
+def pod(value: Value) -> None:
+    """What holds for pods, but not for templates of pods."""
+    spec = value.get("spec") or {}
+    for name in ("containers", "initContainers"):
+        for item in spec.get(name) or ():
+            resources = item.get("resources")
+            if resources and resources.get("limits"):
+                requests = resources.setdefault("requests", {})
+                for key, quantity in resources["limits"].items():
+                    requests.setdefault(key, quantity)
+
+
+def pod_spec(value: Value) -> None:
+    """Host ports follow container ports on the host's network; the old and the new service account field agree."""
+    if value.get("hostNetwork"):
+        for name in ("containers", "initContainers"):
+            for item in value.get(name) or ():
+                for port in item.get("ports") or ():
+                    if not port.get("hostPort"):
+                        port["hostPort"] = port.get("containerPort")
+    account = value.get("serviceAccountName") or value.get("serviceAccount")
+    if account:
+        value["serviceAccountName"] = value["serviceAccount"] = account
+
+
+def service_spec(value: Value) -> None:
+    """Targets follow ports; traffic policies follow the type."""
+    for port in value.get("ports") or ():
+        if not port.get("targetPort"):
+            port["targetPort"] = port.get("port")
+    kind = value.get("type") or "ClusterIP"
+    if kind in ("NodePort", "LoadBalancer"):
+        value.setdefault("externalTrafficPolicy", "Cluster")
+    if kind == "LoadBalancer":
+        value.setdefault("allocateLoadBalancerNodePorts", True)
+    if kind != "ExternalName":
+        value.setdefault("internalTrafficPolicy", "Cluster")
+    if value.get("sessionAffinity") == "ClientIP":
+        config = value.setdefault("sessionAffinityConfig", {}).setdefault("clientIP", {})
+        config.setdefault("timeoutSeconds", 10800)
+
+
+def stateful_set_spec(value: Value) -> None:
+    """A rolling update has a partition."""
+    strategy = value.setdefault("updateStrategy", {})
+    if strategy.get("type") in (None, "", "RollingUpdate"):
+        strategy["type"] = "RollingUpdate"
+        strategy.setdefault("rollingUpdate", {}).setdefault("partition", 0)
+        strategy["rollingUpdate"].setdefault("maxUnavailable", 1)
+
+
+def deployment_spec(value: Value) -> None:
+    """A rolling update has both of its limits."""
+    strategy = value.setdefault("strategy", {})
+    if strategy.get("type") in (None, "", "RollingUpdate"):
+        strategy["type"] = "RollingUpdate"
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxUnavailable", "25%")
+        rolling.setdefault("maxSurge", "25%")
+
+
+def daemon_set_spec(value: Value) -> None:
+    """A rolling update has both of its limits."""
+    strategy = value.setdefault("updateStrategy", {})
+    if strategy.get("type") in (None, "", "RollingUpdate"):
+        strategy["type"] = "RollingUpdate"
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxUnavailable", 1)
+        rolling.setdefault("maxSurge", 0)
+
+
+def labels_from_template(value: Value) -> None:
+    """Labels and, in a replication controller, the selector follow the template's labels."""
+    spec = value.get("spec") or {}
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    if labels:
+        if not spec.get("selector"):
+            spec["selector"] = dict(labels)
+        if not value["metadata"].get("labels"):
+            value["metadata"]["labels"] = dict(labels)
+
+
+def subject(value: Value) -> None:
+    """The group of a subject follows its kind."""
+    if not value.get("apiGroup"):
+        if value.get("kind") in ("User", "Group"):
+            value["apiGroup"] = "rbac.authorization.k8s.io"
+        else:
+            value.pop("apiGroup", None)
+
+
+def namespace(value: Value) -> None:
+    """The label that carries a namespace's name."""
+    if value["metadata"].get("name"):
+        labels = value["metadata"].setdefault("labels", {})
+        labels.setdefault("kubernetes.io/metadata.name", value["metadata"]["name"])
+
+
+def secret(value: Value) -> None:
+    """Write-only text is stored encoded."""
+    texts = value.pop("stringData", None)
+    if texts:
+        data = value.setdefault("data", {})
+        for key, text in texts.items():
+            data[key] = base64.b64encode(text.encode()).decode()
+
+
+CONDITIONAL: dict[str, Callable[[Value], None]] = {
+    "core.v1.Container": container,
+    "core.v1.EphemeralContainer": container,
+    "core.v1.Pod": pod,
+    "core.v1.PodSpec": pod_spec,
+    "core.v1.ServiceSpec": service_spec,
+    "core.v1.Namespace": namespace,
+    "core.v1.Secret": secret,
+    "core.v1.ReplicationController": labels_from_template,
+    "apps.v1.StatefulSetSpec": stateful_set_spec,
+    "apps.v1.DeploymentSpec": deployment_spec,
+    "apps.v1.DaemonSetSpec": daemon_set_spec,
+    "rbac.v1.Subject": subject,
+}
+"""By the struct's name in the table of types."""

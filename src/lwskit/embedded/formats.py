@@ -1,0 +1,167 @@
+"""In which form an answer is written: full objects, metadata only, or tables; chosen by the Accept header."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import orjson
+
+from lwskit.embedded.codec import Codec
+from lwskit.embedded.resources import Resource
+from lwskit.embedded.store import Entry
+from lwskit.runtime.clock import Clock
+from lwskit.runtime.errors import NotAcceptable
+from lwskit.runtime.objects import Obj
+
+META_VERSION = "meta.k8s.io/v1"
+
+
+class Format(Protocol):
+    """How objects of one resource are written."""
+
+    content_type: str
+
+    def one(self, obj: Obj) -> bytes:
+        """A single object in the resource's version."""
+        ...
+
+    def entry(self, entry: Entry) -> bytes:
+        """A stored object, from the cache where possible."""
+        ...
+
+    def many(self, entries: Sequence[Entry], meta: Obj) -> bytes:
+        """A list of stored objects."""
+        ...
+
+    def event(self, entry: Entry, first: bool) -> bytes:
+        """A stored object inside a watch event; `first` for the first event of the stream."""
+        ...
+
+    def bookmark(self, meta: Obj) -> bytes:
+        """The object of a bookmark with that metadata."""
+        ...
+
+
+@dataclass(slots=True)
+class Objects:
+    """Full objects as JSON."""
+
+    resource: Resource
+    codec: Codec
+    content_type: str = "application/json"
+
+    def one(self, obj: Obj) -> bytes:
+        """The object."""
+        return orjson.dumps(obj)
+
+    def entry(self, entry: Entry) -> bytes:
+        """The object, encoded once."""
+        if entry.obj.get("apiVersion") == self.resource.api_version:
+            return entry.json
+        name = self.resource.api_version
+        found = entry.views.get(name)
+        if found is None:
+            found = entry.views[name] = orjson.dumps(self.codec.from_stored(self.resource, entry.obj))
+        return found
+
+    def _item(self, entry: Entry) -> bytes:
+        if self.resource.custom is not None:
+            return self.entry(entry)
+        name = f"item:{self.resource.api_version}"
+        found = entry.views.get(name)
+        if found is None:
+            obj = self.codec.from_stored(self.resource, entry.obj)
+            bare = {k: v for k, v in obj.items() if k not in ("apiVersion", "kind")}
+            found = entry.views[name] = orjson.dumps(bare)
+        return found
+
+    def many(self, entries: Sequence[Entry], meta: Obj) -> bytes:
+        """A List; items of built-in kinds do not repeat apiVersion and kind."""
+        head = {"kind": self.resource.list_kind, "apiVersion": self.resource.api_version, "metadata": meta}
+        return orjson.dumps(head)[:-1] + b',"items":[' + b",".join(self._item(e) for e in entries) + b"]}"
+
+    def event(self, entry: Entry, first: bool) -> bytes:
+        """The object."""
+        return self.entry(entry)
+
+    def bookmark(self, meta: Obj) -> bytes:
+        """An object of the kind that has only metadata."""
+        name = self.codec.type_of(self.resource)
+        obj: Obj = {"kind": self.resource.kind, "apiVersion": self.resource.api_version}
+        if name is not None:
+            obj |= {k: v for k, v in self.codec.types.encode(name, {}).items() if k not in obj}
+        return orjson.dumps(obj | {"metadata": meta})
+
+
+@dataclass(slots=True)
+class Metadata:
+    """Only the metadata of objects."""
+
+    resource: Resource
+    codec: Codec
+    content_type: str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+    def one(self, obj: Obj) -> bytes:
+        """A PartialObjectMetadata."""
+        return orjson.dumps({"kind": "PartialObjectMetadata", "apiVersion": META_VERSION, "metadata": obj["metadata"]})
+
+    def entry(self, entry: Entry) -> bytes:
+        """A PartialObjectMetadata, encoded once."""
+        found = entry.views.get("metadata")
+        if found is None:
+            found = entry.views["metadata"] = self.one(entry.obj)
+        return found
+
+    def many(self, entries: Sequence[Entry], meta: Obj) -> bytes:
+        """A PartialObjectMetadataList."""
+        head = {"kind": "PartialObjectMetadataList", "apiVersion": META_VERSION, "metadata": meta}
+        return orjson.dumps(head)[:-1] + b',"items":[' + b",".join(self.entry(e) for e in entries) + b"]}"
+
+    def event(self, entry: Entry, first: bool) -> bytes:
+        """A PartialObjectMetadata."""
+        return self.entry(entry)
+
+    def bookmark(self, meta: Obj) -> bytes:
+        """A PartialObjectMetadata that has only the bookmark's metadata."""
+        return self.one({"metadata": meta})
+
+
+def accepted(header: str) -> list[Mapping[str, str]]:
+    """The media types of an Accept header with their parameters, the type itself under an empty name."""
+    found = []
+    for part in header.split(","):
+        first, *parameters = [p.strip() for p in part.split(";")]
+        values = {k.strip(): v.strip() for k, _, v in (p.partition("=") for p in parameters)}
+        found.append({"": first} | values)
+    return found
+
+
+def choose(
+    header: str, resource: Resource, codec: Codec, clock: Clock, params: Mapping[str, Any], *, many: bool
+) -> Format:
+    """The form for an Accept header. Raises NotAcceptable when none of the types can be written."""
+    from lwskit.embedded.tables import Tables
+
+    for media in accepted(header) if header.strip() else []:
+        if media[""] not in ("application/json", "*/*", "application/*", "application/yaml"):
+            continue
+        form = media.get("as")
+        if form is None:
+            return Objects(resource, codec)
+        if media.get("g") != "meta.k8s.io" or media.get("v") != "v1":
+            continue
+        if form == "Table":
+            return Tables(resource, codec, clock, params.get("includeObject") or "Metadata")
+        if form == ("PartialObjectMetadataList" if many else "PartialObjectMetadata"):
+            return Metadata(resource, codec)
+        if form.startswith("PartialObjectMetadata"):
+            return Metadata(resource, codec)
+    if header.strip():
+        raise NotAcceptable(
+            "only the following media types are accepted: application/json, application/yaml, "
+            "application/json;as=Table;g=meta.k8s.io;v=v1",
+            details={},
+        )
+    return Objects(resource, codec)

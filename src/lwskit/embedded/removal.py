@@ -1,0 +1,128 @@
+"""The delete verbs: one object, or a collection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from lwskit.embedded import builtin_admission, commits, deletion, selectors
+from lwskit.embedded.admission import Attributes
+from lwskit.embedded.backend import Backend
+from lwskit.embedded.call import Call
+from lwskit.embedded.failures import bad_request, modified, not_found
+from lwskit.embedded.store import StaleError, key
+from lwskit.embedded.writes import ATTEMPTS
+from lwskit.runtime.errors import NotFound
+from lwskit.runtime.objects import Obj
+
+
+class Remover:
+    """The delete verbs over one backend."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._b = backend
+
+    async def delete(self, call: Call) -> Obj:
+        """Delete one object; returns it while it lingers (or for some kinds always), else a Status."""
+        return await self._delete(call, call.name, self._options(call))
+
+    async def delete_with(self, call: Call, options: Any) -> Obj:
+        """Delete the call's object with DeleteOptions that come from elsewhere than its body."""
+        return await self._delete(call, call.name, deletion.read_options(options, call.params))
+
+    async def delete_collection(self, call: Call) -> Obj:
+        """Delete what the selectors in the query match; returns the list of what was there."""
+        b, resource = self._b, call.resource
+        options = self._options(call)
+        wanted = selectors.wanted(resource, call.params.get("labelSelector", ""), call.params.get("fieldSelector", ""))
+        prefix = f"{call.namespace}/" if call.namespace else ""
+        items = []
+        for entry in b.store.list(resource.storage, prefix):
+            if wanted is None or wanted(entry.obj):
+                items.append(b.codec.from_stored(resource, entry.obj))
+                namespace = entry.obj["metadata"].get("namespace", "")
+                one = Call(call.request, call.user, "delete", resource, namespace, "", "", call.params, call.warnings)
+                try:
+                    await self._delete(one, entry.obj["metadata"]["name"], options)
+                except NotFound:
+                    continue
+        return {
+            "kind": resource.list_kind,
+            "apiVersion": resource.api_version,
+            "metadata": {"resourceVersion": str(b.store.version)},
+            "items": items,
+        }
+
+    def _options(self, call: Call) -> deletion.Options:
+        body: Any = None
+        if call.request.body:
+            try:
+                body = orjson.loads(call.request.body)
+            except orjson.JSONDecodeError as e:
+                raise bad_request(f"couldn't get version/kind; json parse error: {e}") from e
+        return deletion.read_options(body, call.params)
+
+    async def _delete(self, call: Call, name: str, options: deletion.Options) -> Obj:
+        b, resource = self._b, call.resource
+        dry_run = options.dry_run or call.dry_run
+        place = key(call.namespace if resource.namespaced else "", name)
+        for _ in range(ATTEMPTS):
+            entry = b.store.get(resource.storage, place)
+            if entry is None:
+                raise not_found(resource, name)
+            old = b.codec.from_stored(resource, entry.obj)
+            deletion.check_preconditions(resource, old, options)
+            builtin_admission.delete(resource, name)
+            attributes = Attributes(
+                "DELETE", resource, "", call.namespace, name, call.user, dry_run, _as_object(options), call.warnings
+            )
+            await b.admission.mutate(attributes, {}, old)
+            await b.admission.validate(attributes, None, old)
+            outcome = deletion.decide(resource, old, options, b.clock.now())
+            if dry_run:
+                return self._answer(call, name, outcome.marked or old, gone=outcome.remove)
+            try:
+                if outcome.marked is not None:
+                    entry = b.store.update(resource.storage, place, b.codec.to_stored(resource, outcome.marked), entry)
+                    if not outcome.remove:
+                        commits.after(b, resource, entry, removed=False)
+                if outcome.remove:
+                    entry = b.store.delete(resource.storage, place, entry)
+                    commits.after(b, resource, entry, removed=True)
+            except StaleError:
+                continue
+            return self._answer(call, name, b.codec.from_stored(resource, entry.obj), gone=outcome.remove)
+        raise modified(resource, name)
+
+    def _answer(self, call: Call, name: str, obj: Obj, *, gone: bool) -> Obj:
+        if not gone or deletion.answers_with_object(call.resource):
+            return obj
+        details = {
+            "name": name,
+            "group": call.resource.group,
+            "kind": call.resource.plural,
+            "uid": obj["metadata"]["uid"],
+        }
+        return {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Success",
+            "details": {k: v for k, v in details.items() if v},
+        }
+
+
+def _as_object(options: deletion.Options) -> Obj:
+    """The options as a webhook sees them."""
+    found: Obj = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
+    if options.grace is not None:
+        found["gracePeriodSeconds"] = options.grace
+    if options.policy:
+        found["propagationPolicy"] = options.policy
+    preconditions = {k: v for k, v in (("uid", options.uid), ("resourceVersion", options.resource_version)) if v}
+    if preconditions:
+        found["preconditions"] = preconditions
+    if options.dry_run:
+        found["dryRun"] = ["All"]
+    return found

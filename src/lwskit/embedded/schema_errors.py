@@ -1,0 +1,137 @@
+"""Validation of custom resources against their schema, with the causes that a real server gives. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import jsonschema_rs
+
+from lwskit.embedded.failures import FieldError, duplicate, invalid_value, not_supported, required, too_long
+from lwskit.embedded.schema import INT_OR_STRING, Schema, to_json_schema
+
+_KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+
+
+class SchemaValidator:
+    """Checks objects against one structural schema; compiled once."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._compiled = jsonschema_rs.Draft7Validator(to_json_schema(schema), validate_formats=True)
+
+    def errors(self, obj: Mapping[str, Any]) -> list[FieldError]:
+        """The broken rules, sorted by field; empty when the object is valid."""
+        body = {k: v for k, v in obj.items() if k not in ("apiVersion", "kind", "metadata")}
+        found: list[FieldError] = []
+        if not self._compiled.is_valid(body):
+            seen: set[tuple[str, str]] = set()
+            for error in self._compiled.iter_errors(body):
+                for made in _field_errors(error):
+                    if (made.field, made.message) not in seen:
+                        seen.add((made.field, made.message))
+                        found.append(made)
+            found.sort(key=lambda e: e.field)
+        found.extend(_list_errors(body, self._schema, ""))
+        return found
+
+
+def _path(parts: Iterable[Any]) -> str:
+    text = ""
+    for part in parts:
+        text += f"[{part}]" if isinstance(part, int) else (f".{part}" if text else str(part))
+    return text
+
+
+def _kind(value: Any) -> str:
+    return "null" if value is None else _KINDS.get(type(value), "object")
+
+
+def _field_errors(error: jsonschema_rs.ValidationError) -> Iterable[FieldError]:
+    field, value, detail = _path(error.instance_path), error.instance, error.kind.as_dict()
+    where = field or "<nil>"
+    name = detail["name"] if "name" in detail else error.kind.name
+    limit = detail.get("limit", detail.get("value"))
+    match name:
+        case "required":
+            missing = detail["property"]
+            yield required(f"{field}.{missing}" if field else missing)
+        case "type":
+            kinds = detail["types"] if "types" in detail else [detail["value"]]
+            text = ",".join(sorted(kinds)) if isinstance(kinds, list) else str(kinds)
+            text = text.removesuffix(",null")
+            kind = _kind(value)
+            yield FieldError(
+                "FieldValueTypeInvalid",
+                where,
+                f'Invalid value: "{kind}": {field} in body must be of type {text}: "{kind}"',
+            )
+        case "enum":
+            options = [str(o) for o in detail.get("options", detail.get("value", [])) if o is not None]
+            yield not_supported(where, value, options)
+        case "minimum" | "exclusiveMinimum":
+            more = "greater than" if name.startswith("ex") else "greater than or equal to"
+            yield invalid_value(where, value, f"{field} in body should be {more} {limit}")
+        case "maximum" | "exclusiveMaximum":
+            less = "less than" if name.startswith("ex") else "less than or equal to"
+            yield invalid_value(where, value, f"{field} in body should be {less} {limit}")
+        case "maxLength":
+            yield too_long(where, limit)
+        case "minLength":
+            yield invalid_value(where, value, f"{field} in body should be at least {limit} chars long")
+        case "pattern":
+            pattern = detail.get("pattern", limit)
+            yield invalid_value(where, value, f"{field} in body should match '{pattern}'")
+        case "maxItems" | "maxProperties":
+            plural = "" if limit == 1 else "s"
+            text = f"Too many: {len(value)}: must have at most {limit} item{plural}"
+            yield FieldError("FieldValueTooMany", where, text)
+        case "minItems":
+            yield invalid_value(where, len(value), f"{field} in body should have at least {limit} items")
+        case "minProperties":
+            yield invalid_value(where, len(value), f"{field} in body should have at least {limit} properties")
+        case "uniqueItems":
+            yield invalid_value(where, value, f"{field} in body shouldn't contain duplicates")
+        case "format":
+            form = detail.get("format", limit)
+            yield FieldError(
+                "FieldValueTypeInvalid",
+                where,
+                f'Invalid value: "{value}": {field} in body must be of type {form}: "{value}"',
+            )
+        case "multipleOf":
+            yield invalid_value(where, value, f"{field} in body should be a multiple of {limit}")
+        case "anyOf" | "oneOfNotValid" | "oneOf":
+            word = "at least one schema (anyOf)" if name == "anyOf" else "one and only one schema (oneOf)"
+            yield FieldError("FieldValueInvalid", "<nil>", f'Invalid value: "": "{field}" must validate {word}')
+        case _:
+            yield invalid_value(where, value, error.message)
+
+
+def _list_errors(value: Any, schema: Schema, path: str) -> Iterable[FieldError]:
+    """Duplicates in lists that are sets or maps."""
+    if isinstance(value, dict):
+        properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+        for name, item in value.items():
+            found = properties.get(name) or (additional if isinstance(additional, dict) else None)
+            if found and isinstance(item, dict | list):
+                yield from _list_errors(item, found, f"{path}.{name}" if path else name)
+    elif isinstance(value, list) and not schema.get(INT_OR_STRING):
+        items = schema.get("items") or {}
+        kind = schema.get("x-kubernetes-list-type")
+        seen: list[Any] = []
+        for i, item in enumerate(value):
+            if kind in ("set", "map"):
+                mark = item if kind == "set" else _keys(item, schema.get("x-kubernetes-list-map-keys") or (), items)
+                if mark in seen:
+                    yield duplicate(f"{path}[{i}]", mark)
+                seen.append(mark)
+            yield from _list_errors(item, items, f"{path}[{i}]")
+
+
+def _keys(item: Any, keys: Sequence[str], items: Schema) -> dict[str, Any]:
+    if not isinstance(item, dict):
+        return {}
+    properties = items.get("properties") or {}
+    found = {k: item.get(k, (properties.get(k) or {}).get("default")) for k in keys}
+    return {k: v for k, v in found.items() if v is not None}

@@ -1,0 +1,119 @@
+"""Field selectors: which fields each resource lets a list or watch select by. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lwskit.embedded.failures import bad_request
+from lwskit.embedded.resources import Resource
+from lwskit.embedded.store import Filter
+from lwskit.runtime.objects import Obj, Selector
+
+_EVENT = {
+    "involvedObject.kind",
+    "involvedObject.namespace",
+    "involvedObject.name",
+    "involvedObject.uid",
+    "involvedObject.apiVersion",
+    "involvedObject.resourceVersion",
+    "involvedObject.fieldPath",
+    "reason",
+    "reportingComponent",
+    "source",
+    "type",
+}
+_FIELDS: dict[str, set[str]] = {
+    "/pods": {
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.nominatedNodeName",
+    },
+    "/events": _EVENT,
+    "/namespaces": {"status.phase"},
+    "/nodes": {"spec.unschedulable"},
+    "/secrets": {"type"},
+    "/services": {"spec.clusterIP", "spec.type"},
+    "/replicationcontrollers": {"status.replicas"},
+    "apps/replicasets": {"status.replicas"},
+    "batch/jobs": {"status.successful"},
+}
+_RENAMED = {
+    "reportingController": "reportingComponent",
+    "regarding": "involvedObject",
+}
+_FALSE_WHEN_ABSENT = {"spec.hostNetwork", "spec.unschedulable"}
+
+
+def read_field(obj: Obj, path: str) -> str:
+    """The value of a selectable field as text; absent is the empty text."""
+    if path == "source":
+        source = obj.get("source") or {}
+        return source.get("component", "") or obj.get("reportingComponent", "")
+    value: Any = obj
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    if value is None:
+        return "false" if path in _FALSE_WHEN_ABSENT else ("0" if path == "status.replicas" else "")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _terms(text: str) -> list[tuple[str, str, bool]]:
+    found = []
+    for part in text.split(","):
+        if not part:
+            continue
+        for sign in ("!=", "==", "="):
+            if sign in part:
+                name, _, value = part.partition(sign)
+                found.append((name, value.replace("\\,", ",").replace("\\=", "="), sign != "!="))
+                break
+        else:
+            raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
+    return found
+
+
+def _known(resource: Resource, name: str) -> str:
+    if name in ("metadata.name", "metadata.namespace"):
+        return name
+    fields = _FIELDS.get(resource.storage, set())
+    if resource.storage == "/events" and resource.group:
+        head, dot, rest = name.partition(".")
+        name = _RENAMED.get(head, head) + dot + rest
+    if resource.custom is not None:
+        fields = resource.custom.selectable_fields
+    if name not in fields:
+        raise bad_request(f"field label not supported: {name}")
+    return name
+
+
+def wanted(resource: Resource, labels: str, fields: str) -> Filter | None:
+    """The filter for a list or watch, None when everything is wanted. Raises InvalidRequest."""
+    checks: list[Callable[[Obj], bool]] = []
+    if labels:
+        selector = Selector.parse(labels)
+        checks.append(lambda obj: selector.matches(obj["metadata"].get("labels") or {}))
+    for name, value, equal in _terms(fields) if fields else ():
+        checks.append(_check(_known(resource, name), value, equal))
+    if not checks:
+        return None
+    if len(checks) == 1:
+        return checks[0]
+    return lambda obj: all(check(obj) for check in checks)
+
+
+def _check(path: str, value: str, equal: bool) -> Callable[[Obj], bool]:
+    return lambda obj: (read_field(obj, path) == value) is equal
+
+
+def exact_name(fields: str) -> str | None:
+    """The name in `metadata.name=x`, if the selector asks for exactly one."""
+    for name, value, equal in _terms(fields) if fields else ():
+        if name == "metadata.name" and equal:
+            return value
+    return None

@@ -1,0 +1,249 @@
+"""Creating, updating and patching: from a request to a stored object. One pipeline for all resources."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from lwskit.embedded import builtin_admission, commits, deletion, strategy, validation
+from lwskit.embedded.admission import Attributes
+from lwskit.embedded.backend import Backend
+from lwskit.embedded.call import Call
+from lwskit.embedded.codec import read_body
+from lwskit.embedded.failures import (
+    FieldError,
+    already_exists,
+    bad_request,
+    conflict,
+    forbidden,
+    invalid_object,
+    modified,
+    not_found,
+)
+from lwskit.embedded.resources import Resource
+from lwskit.embedded.store import Entry, StaleError, key
+from lwskit.runtime.clock import random_uuid
+from lwskit.runtime.errors import ApiError, NotFound
+from lwskit.runtime.objects import Obj
+
+ATTEMPTS = 8
+"""How often a write is computed again when the object changed while a webhook was asked."""
+
+_NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_NAME_LIMIT = 63
+_SUFFIX = 5
+
+
+def generated_name(base: str, rng: random.Random) -> str:
+    """A name for `generateName`: the base, cut, and five random letters (API conventions: generated values)."""
+    return base[: _NAME_LIMIT - _SUFFIX] + "".join(rng.choice(_NAME_LETTERS) for _ in range(_SUFFIX))
+
+
+class Writer:
+    """The write verbs over one backend. Its coroutines await nothing unless a webhook has to be asked."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._b = backend
+
+    # -- create ------------------------------------------------------------------------------------------------------
+
+    async def create(self, call: Call) -> Obj:
+        """Create from the request's body; returns the object in the call's version. Raises the ApiError of a refusal.
+
+        When cancelled while a webhook is asked, nothing was stored.
+        """
+        body = read_body(call.request.body, call.content_type, call.resource.kind)
+        obj = self._decode(call, body, call.request.body)
+        self._place(call, obj)
+        return await self.create_decoded(call, obj, apply=False)
+
+    async def create_decoded(self, call: Call, obj: Obj, *, apply: bool) -> Obj:
+        """Create a decoded object; with `apply` its managed fields are already right."""
+        b, resource, meta = self._b, call.resource, obj["metadata"]
+        if meta.get("resourceVersion"):
+            raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
+        for name in (*strategy.SYSTEM_META, "resourceVersion"):
+            meta.pop(name, None)
+        if not apply:
+            b.fields.updated(resource, None, obj, call.manager, call.subresource)
+        self._check_namespace(call, meta.get("name", ""))
+        builtin_admission.create(b, resource, obj)
+        attributes = self._attributes(call, "CREATE", meta.get("name", ""))
+        obj = await self._mutated(call, attributes, obj, None)
+        meta = obj["metadata"]
+        strategy.prepare_create(resource, obj, b.codec.types, b.now())
+        if not meta.get("name") and meta.get("generateName"):
+            meta["name"] = generated_name(meta["generateName"], b.rng)
+        meta["uid"] = random_uuid(b.rng)
+        meta["creationTimestamp"] = b.now()
+        commits.before_create(b, resource, obj)
+        _refuse(resource, meta.get("name", ""), validation.create(resource, obj))
+        await b.admission.validate(attributes, obj, None)
+        place = key(meta.get("namespace"), meta["name"])
+        if b.store.get(resource.storage, place) is not None:
+            if "generateName" in meta and attributes.name == "":
+                raise _generate_again(resource, meta["name"])
+            raise already_exists(resource, meta["name"])
+        if call.dry_run:
+            return obj
+        entry = b.store.create(resource.storage, place, b.codec.to_stored(resource, obj))
+        commits.after(b, resource, entry, removed=False)
+        return b.codec.from_stored(resource, entry.obj)
+
+    def _decode(self, call: Call, body: Any, raw: bytes | None = None) -> Obj:
+        return self._b.codec.decode(call.resource, body, call.validation, raw, call.warnings.append)
+
+    def _place(self, call: Call, obj: Obj) -> None:
+        """The namespace and name in the body must be those of the path."""
+        meta = obj["metadata"]
+        if call.resource.namespaced:
+            if meta.get("namespace") not in (None, "", call.namespace):
+                raise bad_request(
+                    "the namespace of the provided object does not match the namespace sent on the request"
+                )
+            meta["namespace"] = call.namespace
+        else:
+            meta.pop("namespace", None)
+        if call.name:
+            if not meta.get("name"):
+                meta["name"] = call.name
+            elif meta["name"] != call.name:
+                raise bad_request(
+                    f"the name of the object ({meta['name']}) does not match the name on the URL ({call.name})"
+                )
+
+    def _check_namespace(self, call: Call, name: str) -> None:
+        """New objects need a namespace that exists and is not on its way out."""
+        if not call.resource.namespaced:
+            return
+        entry = self._b.namespace(call.namespace)
+        if entry is None:
+            raise NotFound(
+                f'namespaces "{call.namespace}" not found', details={"name": call.namespace, "kind": "namespaces"}
+            )
+        if "deletionTimestamp" in entry.obj["metadata"]:
+            cause = {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {call.namespace} is being terminated",
+                "field": "metadata.namespace",
+            }
+            text = f"unable to create new content in namespace {call.namespace} because it is being terminated"
+            raise forbidden(call.resource, name, text, [cause])
+
+    def _attributes(self, call: Call, operation: str, name: str) -> Attributes:
+        options: Obj = {"kind": f"{operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
+        if "fieldManager" in call.params:
+            options["fieldManager"] = call.params["fieldManager"]
+        if "fieldValidation" in call.params:
+            options["fieldValidation"] = call.params["fieldValidation"]
+        if call.dry_run:
+            options["dryRun"] = ["All"]
+        namespace = call.namespace if call.resource.namespaced else ""
+        return Attributes(
+            operation, call.resource, call.subresource, namespace, name, call.user, call.dry_run, options, call.warnings
+        )
+
+    async def _mutated(self, call: Call, attributes: Attributes, obj: Obj, old: Obj | None) -> Obj:
+        """The object after the mutating webhooks; decoded again, so that types and defaults hold, if they changed it."""
+        changed = await self._b.admission.mutate(attributes, obj, old)
+        if changed is obj:
+            return obj
+        decoded = self._b.codec.decode(call.resource, changed, "Ignore")
+        self._place(call, decoded)
+        return decoded
+
+    # -- update ------------------------------------------------------------------------------------------------------
+
+    async def update(self, call: Call) -> Obj:
+        """Replace the object by the request's body. Raises the ApiError of a refusal."""
+        body = read_body(call.request.body, call.content_type, call.resource.kind)
+        obj = self._decode(call, body, call.request.body)
+        self._place(call, obj)
+
+        def replace(current: Obj) -> Obj:
+            new = orjson.loads(orjson.dumps(obj))
+            self._b.fields.updated(call.resource, current, new, call.manager, call.subresource)
+            return new
+
+        return await self.change(call, replace, conditional=not call.resource.unconditional_update)
+
+    async def change(
+        self,
+        call: Call,
+        transform: Callable[[Obj], Obj],
+        *,
+        conditional: bool = False,
+        missing: Callable[[], Obj] | None = None,
+    ) -> Obj:
+        """Read, transform, admit, validate, store; again from the start when it changed in between.
+
+        `transform` gets the object in the call's version, which it must not change, and returns a new one. `missing`
+        makes the object when there is none. `conditional` asks for a resourceVersion in the result.
+        """
+        b, resource = self._b, call.resource
+        for _ in range(ATTEMPTS):
+            entry = b.find(resource, call.namespace, call.name)
+            if entry is None:
+                if missing is None:
+                    raise not_found(resource, call.name)
+                return await self.create_decoded(call, missing(), apply=True)
+            try:
+                return await self._change_once(call, entry, transform, conditional)
+            except StaleError:
+                continue
+        raise modified(resource, call.name)
+
+    async def _change_once(self, call: Call, entry: Entry, transform: Callable[[Obj], Obj], conditional: bool) -> Obj:
+        b, resource = self._b, call.resource
+        old = b.codec.from_stored(resource, entry.obj)
+        new = transform(old)
+        self._place(call, new)
+        self._check_identity(call, new, old, conditional)
+        new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+        attributes = self._attributes(call, "UPDATE", call.name)
+        new = await self._mutated(call, attributes, new, old)
+        strategy.prepare_update(resource, new, old, call.subresource)
+        commits.before_update(b, resource, new, old, call.subresource)
+        _refuse(resource, call.name, validation.update(resource, new, old, call.subresource))
+        await b.admission.validate(attributes, new, old)
+        if new == old:
+            return old
+        if call.dry_run:
+            return new
+        place = key(call.namespace if resource.namespaced else "", call.name)
+        if deletion.gone_by_update(resource, new, old):
+            gone = b.store.delete(resource.storage, place, entry)
+            commits.after(b, resource, gone, removed=True)
+            return new
+        stored = b.store.update(resource.storage, place, b.codec.to_stored(resource, new), entry)
+        commits.after(b, resource, stored, removed=False)
+        return b.codec.from_stored(resource, stored.obj)
+
+    def _check_identity(self, call: Call, new: Obj, old: Obj, conditional: bool) -> None:
+        resource, meta, before = call.resource, new["metadata"], old["metadata"]
+        if meta.get("uid") and meta["uid"] != before["uid"]:
+            text = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {before['uid']}"
+            raise conflict(resource.group, resource.plural, call.name, text)
+        version = meta.get("resourceVersion")
+        if version and version != before["resourceVersion"]:
+            raise modified(resource, call.name)
+        if not version and conditional:
+            error = FieldError(
+                "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
+            )
+            raise invalid_object(resource.group, resource.plural, call.name, [error])
+
+
+def _refuse(resource: Resource, name: str, errors: list[FieldError]) -> None:
+    if errors:
+        raise invalid_object(resource.group, resource.kind, name, errors)
+
+
+def _generate_again(resource: Resource, name: str) -> ApiError:
+    error = already_exists(resource, name)
+    return type(error)(
+        f"{error.message}, the server was not able to generate a unique name for the object", details=error.details
+    )
