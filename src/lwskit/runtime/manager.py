@@ -1,0 +1,278 @@
+"""The manager: groups of runnables started in order and stopped in order (specification: 70 §1)."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from lwskit.runtime.clock import Clock
+from lwskit.runtime.controller.controller import Controller
+from lwskit.runtime.election import Elector, LeaderElectionLost
+from lwskit.runtime.errors import LwskitError
+from lwskit.runtime.runnable import Group, Runnable, group_of, name_of
+
+log = structlog.get_logger("manager")
+
+GRACE = 30.0
+"""Seconds that all runnables together have to end."""
+LAST_RESORT = 1.0
+"""Seconds that runnables get after a second cancellation before the manager leaves them behind."""
+_STOP_ORDER = (Group.OTHERS, Group.LEADER, Group.CACHES, Group.WEBHOOKS, Group.HTTP)
+_STEPS = 8
+"""Steps of the loop in which a cancelled runnable that does not wait for anything ends."""
+
+
+class ManagerError(LwskitError):
+    """The manager cannot do what was asked, or did not end in time."""
+
+
+class _RunGroup:
+    """The runnables of one group: kept until it starts, launched at once afterwards, refused once it stops."""
+
+    def __init__(self, group: Group, on_error: Callable[[BaseException, str], None]) -> None:
+        self._group = group
+        self._on_error = on_error
+        self._waiting: list[Runnable] = []
+        self._tasks: dict[asyncio.Task[None], str] = {}
+        self._started = False
+        self._stopping = False
+
+    def add(self, runnable: Runnable) -> None:
+        if self._stopping:
+            raise ManagerError("can't accept new runnable as stop procedure is already engaged")
+        if self._started:
+            self._launch(runnable)
+        else:
+            self._waiting.append(runnable)
+
+    async def start(self) -> None:
+        """Launch what was added and, for caches, wait until all of them have synced."""
+        if self._started or self._stopping:
+            return
+        self._started = True
+        launched, self._waiting = self._waiting, []
+        for runnable in launched:
+            self._launch(runnable)
+        if self._group is Group.CACHES:
+            for runnable in launched:
+                await getattr(runnable, "wait_synced", _nothing)()
+
+    def cancel(self) -> None:
+        """Accept nothing more and cancel what runs; cancelled again, runnables are to end at once."""
+        self._stopping = True
+        self._waiting.clear()
+        for task in [*self._tasks]:
+            task.cancel()
+
+    @property
+    def tasks(self) -> set[asyncio.Task[None]]:
+        return {*self._tasks}
+
+    def names(self) -> list[str]:
+        return sorted(self._tasks.values())
+
+    def _launch(self, runnable: Runnable) -> None:
+        name = name_of(runnable)
+        task = asyncio.create_task(runnable.run(), name=f"{self._group.value}: {name}")
+        self._tasks[task] = name
+        task.add_done_callback(self._on_done)
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        name = self._tasks.pop(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._on_error(error, name)
+
+
+async def _nothing() -> None:
+    return
+
+
+class Manager:
+    """Runs caches, servers and controllers together, and controllers only while this process leads.
+
+    `graceful_timeout` is how many seconds they have to end: 0 means not to wait, a negative number to wait for ever.
+    Without an elector what needs leadership starts after everything else.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        rng: random.Random,
+        elector: Elector | None = None,
+        graceful_timeout: float = GRACE,
+    ) -> None:
+        self.rng = rng
+        self.elected = asyncio.Event()
+        """Set once what needs leadership was started."""
+        self._clock = clock
+        self._elector = elector
+        self._graceful = graceful_timeout
+        self._groups = {group: _RunGroup(group, self._fail) for group in Group}
+        self._controllers: set[str] = set()
+        self._election: asyncio.Task[None] | None = None
+        self._error: BaseException | None = None
+        self._wake = asyncio.Event()
+        self._abort = asyncio.Event()
+        self._started = False
+        self._stopping = False
+
+    def add(self, runnable: Runnable, group: Group | None = None) -> None:
+        """Take in a runnable, to the group it names itself or to the one given; a started group launches it at once.
+
+        Raises ManagerError while stopping and for a second controller of one name.
+        """
+        if self._stopping:
+            raise ManagerError("can't accept new runnable as stop procedure is already engaged")
+        if isinstance(runnable, Controller):
+            if runnable.name in self._controllers:
+                raise ManagerError(
+                    f"controller with name {runnable.name} already exists. "
+                    "Controller names must be unique: metrics and logs are told apart by them"
+                )
+            self._controllers.add(runnable.name)
+        self._groups[group or group_of(runnable)].add(runnable)
+
+    def stop(self) -> None:
+        """Ask the manager to end: `run` stops everything in order and returns."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Run until `stop` is called, an error arrives or the call is cancelled; then stop everything in order.
+
+        Raises the first error of a runnable; LeaderElectionLost at once, without waiting; ManagerError when it ran
+        already, and when runnables did not end in time. When cancelled it ends in the same order before the
+        cancellation goes on; cancelled again, it waits no longer.
+        """
+        if self._started:
+            raise ManagerError("manager already started")
+        self._started = True
+        starting = asyncio.create_task(self._start(), name="manager: start")
+        starting.add_done_callback(self._on_done)
+        try:
+            await self._wake.wait()
+        except asyncio.CancelledError:
+            await self._shut_down(starting)
+            if self._error is not None:
+                raise self._error from None
+            raise
+        await self._shut_down(starting)
+        if self._error is not None:
+            raise self._error
+
+    async def _start(self) -> None:
+        for group in (Group.EVENTS, Group.HTTP, Group.WEBHOOKS, Group.CACHES, Group.OTHERS):
+            await self._groups[group].start()
+        if self._elector is None:
+            await self._groups[Group.LEADER].start()
+            self.elected.set()
+        else:
+            self._election = asyncio.create_task(self._lead(self._elector), name="manager: leader election")
+            self._election.add_done_callback(self._on_done)
+
+    async def _lead(self, elector: Elector) -> None:
+        await elector.acquire()
+        if not self._stopping:
+            await self._groups[Group.LEADER].start()
+            self.elected.set()
+        await elector.hold()
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._fail(error, task.get_name())
+
+    def _fail(self, error: BaseException, name: str) -> None:
+        if isinstance(error, LeaderElectionLost):
+            # Another process may lead already: nothing here may finish what it was doing.
+            self._graceful = 0.0
+            self._abort.set()
+            self._error = self._error or error
+        if self._error is None and not self._stopping:
+            self._error = error
+        elif self._error is not error:
+            log.error("error received after stop sequence was engaged", runnable=name, error=str(error))
+        self._wake.set()
+
+    async def _shut_down(self, starting: asyncio.Task[None]) -> None:
+        self._stopping = True
+        starting.cancel()
+        late: list[str] = []
+        try:
+            await asyncio.wait({starting}, timeout=LAST_RESORT)
+            late = await self._drain()
+        finally:
+            await self._cut_off()
+            await self._end_election()
+            self._groups[Group.EVENTS].cancel()
+            await self._wait(self._groups[Group.EVENTS].tasks, self._clock.monotonic() + LAST_RESORT)
+        if late and self._graceful > 0:
+            problem = ManagerError(
+                "failed waiting for all runnables to end within grace period of "
+                f"{self._graceful:g}s: still running: {', '.join(late)}"
+            )
+            if self._error is None:
+                self._error = problem
+            else:
+                self._error.add_note(str(problem))
+
+    async def _drain(self) -> list[str]:
+        """Cancel group after group and wait for each; the names of what did not end in time."""
+        patience = math.inf if self._graceful < 0 else self._graceful
+        deadline = self._clock.monotonic() + patience
+        late: list[str] = []
+        for group in _STOP_ORDER:
+            self._groups[group].cancel()
+            # What stops last must not pay for what took all the time before it.
+            least = LAST_RESORT if self._graceful > 0 else 0.0
+            await self._wait(self._groups[group].tasks, max(deadline, self._clock.monotonic() + least))
+            late += self._groups[group].names()
+        return late
+
+    async def _wait(self, tasks: Iterable[asyncio.Task[None]], deadline: float) -> None:
+        """Return when all tasks have ended, the deadline has passed or leadership was lost."""
+        pending: set[asyncio.Task[object]] = {*tasks}
+        abort = asyncio.create_task(self._abort.wait(), name="manager: abort")
+        try:
+            while pending and not self._abort.is_set():
+                left = deadline - self._clock.monotonic()
+                if left <= 0:
+                    return
+                done, _ = await asyncio.wait(
+                    {*pending, abort},
+                    timeout=None if math.isinf(left) else left,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                pending -= done
+            # Their done callbacks, which report errors, run in the next step of the loop.
+            await asyncio.sleep(0)
+        finally:
+            abort.cancel()
+
+    async def _cut_off(self) -> None:
+        """Cancel twice what still runs: a first cancellation may only have begun an orderly end."""
+        for _ in range(2):
+            for group in _STOP_ORDER:
+                self._groups[group].cancel()
+            for _ in range(_STEPS):
+                if not self._remaining():
+                    return
+                await asyncio.sleep(0)
+        if self._graceful != 0:
+            await self._wait(self._remaining(), self._clock.monotonic() + LAST_RESORT)
+
+    def _remaining(self) -> set[asyncio.Task[None]]:
+        return {task for group in _STOP_ORDER for task in self._groups[group].tasks}
+
+    async def _end_election(self) -> None:
+        if self._election is None or self._elector is None:
+            return
+        led = self._elector.is_leader
+        self._election.cancel()
+        await asyncio.wait({self._election}, timeout=LAST_RESORT)
+        if led and self._elector.release_on_cancel:
+            await self._elector.release()

@@ -1,0 +1,78 @@
+"""Background tasks with a name and an owner."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any
+
+import structlog
+
+log = structlog.get_logger("tasks")
+
+
+class TaskOwner:
+    """Owns tasks: the first error of one cancels the others and is raised, as it is, to whoever waits for the owner.
+
+    As a context manager it waits at the end of the block; an error or a cancellation inside cancels its tasks.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._error: BaseException | None = None
+        self._changed = asyncio.Event()
+
+    def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        """Run a coroutine as a task of this owner; its full name begins with the owner's."""
+        task = asyncio.create_task(work, name=f"{self.name}: {name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._on_done)
+        return task
+
+    def running(self) -> list[str]:
+        """The names of the tasks that have not ended."""
+        return sorted(task.get_name() for task in self._tasks)
+
+    async def wait(self) -> None:
+        """Return when every task has ended; raise the first error. When cancelled, the tasks are cancelled first."""
+        try:
+            while self._tasks and self._error is None:
+                self._changed.clear()
+                await self._changed.wait()
+        finally:
+            await self.stop()
+        if self._error is not None:
+            raise self._error
+
+    async def stop(self) -> None:
+        """Cancel what runs and wait for its end; errors on the way are logged unless somebody waits for the owner."""
+        for task in self._tasks:
+            task.cancel()
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+            # Done callbacks, which take the tasks out, run in the next step of the loop.
+            await asyncio.sleep(0)
+
+    def _on_done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        self._changed.set()
+        error = None if task.cancelled() else task.exception()
+        if error is None:
+            return
+        if self._error is None:
+            self._error = error
+        else:
+            log.error("a further task failed", task=task.get_name(), error=str(error), exc_info=error)
+
+    async def __aenter__(self) -> TaskOwner:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None:
+            await self.wait()
+        else:
+            await self.stop()

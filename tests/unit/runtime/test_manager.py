@@ -1,0 +1,450 @@
+"""The manager's checklist (specification: 70 §17, Manager), on virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from lwskit.runtime.clock import Clock
+from lwskit.runtime.controller.controller import Controller
+from lwskit.runtime.election import Elector, LeaderElectionLost
+from lwskit.runtime.manager import Manager, ManagerError
+from lwskit.runtime.request import Request
+from lwskit.runtime.runnable import Group
+from lwskit.runtime.signals import SignalHandler
+
+
+class Part:
+    """A runnable that notes when it starts and ends; `linger` is how long it takes to end."""
+
+    def __init__(self, log: list[str], name: str, clock: Clock, group: Group | None = None, linger: float = 0) -> None:
+        self.name = name
+        self.log = log
+        self.clock = clock
+        self.linger = linger
+        if group:
+            self.group = group
+
+    async def run(self) -> None:
+        self.log.append(f"+{self.name}")
+        try:
+            await self.clock.sleep(10**6)
+        finally:
+            await self.clock.sleep(self.linger)
+            self.log.append(f"-{self.name}")
+
+
+class CachePart(Part):
+    """A cache that syncs when it is told to."""
+
+    def __init__(self, log: list[str], clock: Clock, linger: float = 0) -> None:
+        super().__init__(log, "cache", clock, linger=linger)
+        self.synced = asyncio.Event()
+
+    async def wait_synced(self) -> None:
+        await self.synced.wait()
+
+
+class Stubborn(Part):
+    """A runnable that takes no notice of being cancelled until it is allowed to end."""
+
+    def __init__(self, log: list[str], clock: Clock) -> None:
+        super().__init__(log, "stubborn", clock, Group.OTHERS)
+        self.allowed = asyncio.Event()
+
+    async def run(self) -> None:
+        while not self.allowed.is_set():
+            try:
+                await self.allowed.wait()
+            except asyncio.CancelledError:
+                self.log.append("cancelled")
+
+
+class FakeElector:
+    """Wins and loses when the test says so."""
+
+    def __init__(self, log: list[str], release_on_cancel: bool = False) -> None:
+        self.log = log
+        self.release_on_cancel = release_on_cancel
+        self.won, self.lost = asyncio.Event(), asyncio.Event()
+        self.is_leader = False
+
+    async def acquire(self) -> None:
+        await self.won.wait()
+        self.is_leader = True
+
+    async def hold(self) -> None:
+        try:
+            await self.lost.wait()
+            raise LeaderElectionLost
+        finally:
+            self.is_leader = False
+            self.log.append("-elector")
+
+    async def release(self) -> None:
+        self.log.append("released")
+
+
+def make(clock: Clock, elector: FakeElector | None = None, **options: Any) -> Manager:
+    found: Any = elector
+    return Manager(clock, random.Random(1), found, **options)
+
+
+@asynccontextmanager
+async def running(manager: Manager) -> AsyncIterator[asyncio.Task[None]]:
+    task = asyncio.create_task(manager.run())
+    await asyncio.sleep(0.001)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def every_group(manager: Manager, log: list[str], clock: Clock, linger: float = 0) -> CachePart:
+    cache = CachePart(log, clock, linger)
+    manager.add(Part(log, "leader", clock, linger=linger))
+    manager.add(Part(log, "others", clock, Group.OTHERS, linger))
+    manager.add(cache)
+    manager.add(Part(log, "webhooks", clock, Group.WEBHOOKS, linger))
+    manager.add(Part(log, "http", clock, Group.HTTP, linger))
+    return cache
+
+
+async def test_a_runnable_without_an_answer_runs_only_after_election(clock: Clock) -> None:
+    log: list[str] = []
+    elector = FakeElector(log)
+    manager = make(clock, elector)
+    manager.add(Part(log, "leader", clock))
+    async with running(manager):
+        await clock.sleep(100)
+        assert log == []
+        assert not manager.elected.is_set()
+        elector.won.set()
+        await clock.sleep(1)
+        assert log == ["+leader"]
+        assert manager.elected.is_set()
+
+
+async def test_without_election_leader_runnables_start_and_elected_is_set(clock: Clock) -> None:
+    log: list[str] = []
+    manager = make(clock)
+    manager.add(Part(log, "leader", clock))
+    async with running(manager):
+        assert log == ["+leader"]
+        assert manager.elected.is_set()
+
+
+async def test_caches_that_do_not_sync_hold_back_others_and_leaders_but_no_server(clock: Clock) -> None:
+    log: list[str] = []
+    manager = make(clock)
+    cache = every_group(manager, log, clock)
+    async with running(manager):
+        await clock.sleep(100)
+        assert log == ["+http", "+webhooks", "+cache"]
+        cache.synced.set()
+        await clock.sleep(1)
+        assert log == ["+http", "+webhooks", "+cache", "+others", "+leader"]
+
+
+async def test_a_controller_added_to_a_running_manager_starts(clock: Clock) -> None:
+    seen: list[Request] = []
+
+    async def reconcile(request: Request) -> None:
+        seen.append(request)
+
+    manager = make(clock)
+    async with running(manager):
+        controller = Controller("late", reconcile, clock=clock, rng=random.Random(1))
+        manager.add(controller)
+        controller.queue.add(Request("n", "a"))
+        await clock.sleep(1)
+        assert seen == [Request("n", "a")]
+        twin = Controller("late", reconcile, clock=clock, rng=random.Random(1))
+        with pytest.raises(ManagerError, match="controller with name late already exists"):
+            manager.add(twin)
+
+
+async def test_a_second_start_is_refused(clock: Clock) -> None:
+    manager = make(clock)
+    async with running(manager):
+        with pytest.raises(ManagerError, match=r"^manager already started$"):
+            await manager.run()
+
+
+async def test_a_runnable_that_raises_stops_all_groups_with_its_error(clock: Clock) -> None:
+    log: list[str] = []
+    manager = make(clock)
+    every_group(manager, log, clock).synced.set()
+
+    class Failing:
+        async def run(self) -> None:
+            await clock.sleep(5)
+            raise ValueError("broken")
+
+    manager.add(Failing())
+    with pytest.raises(ValueError, match="broken"):
+        await manager.run()
+    assert clock.monotonic() == 5
+    assert {entry for entry in log if entry.startswith("-")} == {"-leader", "-others", "-cache", "-webhooks", "-http"}
+
+
+async def test_a_runnable_that_fails_at_once_does_not_wait_for_caches(clock: Clock) -> None:
+    log: list[str] = []
+    manager = make(clock)
+    every_group(manager, log, clock)
+
+    class Failing:
+        group = Group.HTTP
+
+        async def run(self) -> None:
+            raise OSError("address in use")
+
+    manager.add(Failing())
+    with pytest.raises(OSError, match="address in use"):
+        await manager.run()
+    assert "+leader" not in log
+
+
+async def test_a_runnable_that_returns_leaves_the_manager_running(clock: Clock) -> None:
+    class Short:
+        async def run(self) -> None:
+            return
+
+    manager = make(clock)
+    manager.add(Short())
+    async with running(manager) as task:
+        await clock.sleep(100)
+        assert not task.done()
+
+
+@pytest.mark.parametrize("cancelled", [True, False])
+async def test_groups_end_one_after_the_other(clock: Clock, cancelled: bool) -> None:
+    log: list[str] = []
+    manager = make(clock)
+    every_group(manager, log, clock, linger=1).synced.set()
+    task = asyncio.create_task(manager.run())
+    await clock.sleep(1)
+    log.clear()
+    if cancelled:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    else:
+        manager.stop()
+        await task
+    assert log == ["-others", "-leader", "-cache", "-webhooks", "-http"]
+    assert clock.monotonic() == 6
+
+
+async def test_a_runnable_that_ignores_cancellation_is_the_grace_period_error(clock: Clock) -> None:
+    log: list[str] = []
+    manager = make(clock)
+    stubborn = Stubborn(log, clock)
+    manager.add(stubborn)
+    manager.add(Part(log, "http", clock, Group.HTTP))
+    task = asyncio.create_task(manager.run())
+    await clock.sleep(1)
+    task.cancel()
+    text = "failed waiting for all runnables to end within grace period of 30s: still running: Stubborn stubborn"
+    with pytest.raises(ManagerError, match=text):
+        await task
+    assert 31 <= clock.monotonic() <= 33
+    assert "-http" in log
+    stubborn.allowed.set()
+    await clock.sleep(0)
+
+
+async def test_an_error_is_kept_when_the_grace_period_passes_too(clock: Clock) -> None:
+    class Failing:
+        async def run(self) -> None:
+            raise ValueError("broken")
+
+    manager = make(clock)
+    stubborn = Stubborn([], clock)
+    manager.add(stubborn)
+    manager.add(Failing())
+    with pytest.raises(ValueError, match="broken") as caught:
+        await manager.run()
+    assert "grace period of 30s" in caught.value.__notes__[0]
+    stubborn.allowed.set()
+    await clock.sleep(0)
+
+
+async def test_graceful_timeout_zero_returns_at_once_without_that_error(clock: Clock) -> None:
+    log: list[str] = []
+    manager = make(clock, graceful_timeout=0)
+    stubborn = Stubborn(log, clock)
+    manager.add(stubborn)
+    manager.add(Part(log, "slow", clock, linger=100))
+    task = asyncio.create_task(manager.run())
+    await clock.sleep(1)
+    manager.stop()
+    await task
+    assert clock.monotonic() == 1
+    assert "cancelled" in log
+    stubborn.allowed.set()
+    await clock.sleep(0)
+
+
+async def test_a_negative_graceful_timeout_waits(clock: Clock) -> None:
+    log: list[str] = []
+    manager = make(clock, graceful_timeout=-1)
+    manager.add(Part(log, "slow", clock, linger=1000))
+    task = asyncio.create_task(manager.run())
+    await clock.sleep(1)
+    manager.stop()
+    await task
+    assert clock.monotonic() == 1001
+    assert log == ["+slow", "-slow"]
+
+
+async def test_a_manager_that_was_not_elected_never_starts_leader_runnables(clock: Clock) -> None:
+    log: list[str] = []
+    elector = FakeElector(log)
+    manager = make(clock, elector)
+    manager.add(Part(log, "leader", clock))
+    manager.add(Part(log, "others", clock, Group.OTHERS, linger=5))
+    task = asyncio.create_task(manager.run())
+    await clock.sleep(1)
+    manager.stop()
+    await clock.sleep(1)
+    elector.won.set()
+    await task
+    assert "+leader" not in log
+    assert not manager.elected.is_set()
+
+
+async def test_a_lost_lease_ends_the_manager_without_waiting(clock: Clock) -> None:
+    log: list[str] = []
+    ended: list[float] = []
+
+    async def reconcile(request: Request) -> None:
+        try:
+            await clock.sleep(1000)
+        finally:
+            ended.append(clock.monotonic())
+
+    elector = FakeElector(log)
+    elector.won.set()
+    manager = make(clock, elector)
+    controller = Controller("c", reconcile, clock=clock, rng=random.Random(1))
+    manager.add(controller)
+    manager.add(Part(log, "slow", clock, linger=1000))
+    task = asyncio.create_task(manager.run())
+    await clock.sleep(1)
+    controller.queue.add(Request("n", "a"))
+    await clock.sleep(1)
+    elector.lost.set()
+    with pytest.raises(LeaderElectionLost, match=r"^leader election lost$"):
+        await task
+    assert clock.monotonic() == 2
+    assert ended == [2]
+
+
+async def test_a_lease_lost_while_stopping_ends_the_waiting(clock: Clock) -> None:
+    log: list[str] = []
+    elector = FakeElector(log)
+    elector.won.set()
+    manager = make(clock, elector)
+    manager.add(Part(log, "slow", clock, linger=1000))
+    task = asyncio.create_task(manager.run())
+    await clock.sleep(1)
+    manager.stop()
+    await clock.sleep(5)
+    assert not task.done()
+    elector.lost.set()
+    with pytest.raises(LeaderElectionLost):
+        await task
+    assert clock.monotonic() == 6
+
+
+@pytest.mark.parametrize("release", [True, False])
+async def test_the_lease_is_released_only_after_reconcilers_ended_and_if_wanted(clock: Clock, release: bool) -> None:
+    log: list[str] = []
+    elector = FakeElector(log, release_on_cancel=release)
+    elector.won.set()
+    manager = make(clock, elector)
+    manager.add(Part(log, "leader", clock, linger=2))
+    manager.add(Part(log, "http", clock, Group.HTTP, linger=1))
+    manager.add(Part(log, "events", clock, Group.EVENTS))
+    task = asyncio.create_task(manager.run())
+    await clock.sleep(1)
+    log.clear()
+    manager.stop()
+    await task
+    assert log == ["-leader", "-http", "-elector", *(["released"] if release else []), "-events"]
+
+
+async def test_once_stop_is_engaged_a_runnable_is_refused(clock: Clock) -> None:
+    log: list[str] = []
+    manager = make(clock)
+    manager.add(Part(log, "slow", clock, linger=5))
+    task = asyncio.create_task(manager.run())
+    await clock.sleep(1)
+    manager.stop()
+    await clock.sleep(1)
+    with pytest.raises(ManagerError, match="can't accept new runnable as stop procedure is already engaged"):
+        manager.add(Part(log, "more", clock, Group.HTTP))
+    await task
+
+
+async def test_a_second_cancellation_ends_the_waiting(clock: Clock) -> None:
+    log: list[str] = []
+    manager = make(clock)
+    manager.add(Part(log, "slow", clock, linger=1000))
+    task = asyncio.create_task(manager.run())
+    await clock.sleep(1)
+    task.cancel()
+    await clock.sleep(1)
+    assert not task.done()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert clock.monotonic() == 2
+
+
+async def test_a_real_elector_and_a_manager_work_together(clock: Clock) -> None:
+    class Deaf:
+        async def get(self, *args: Any) -> None:
+            await clock.sleep(1000)
+
+    client: Any = Deaf()
+    manager = Manager(clock, random.Random(1), Elector(client, clock, random.Random(1), "ns", "lock", "me"))
+    task = asyncio.create_task(manager.run())
+    await clock.sleep(100)
+    assert not manager.elected.is_set()
+    manager.stop()
+    await task
+    assert clock.monotonic() == 100
+
+
+def test_sigterm_twice_exits_with_code_one() -> None:
+    calls: list[Any] = []
+    handler = SignalHandler(lambda: calls.append("stop"), calls.append)
+    handler()
+    assert calls == ["stop"]
+    handler()
+    assert calls == ["stop", 1]
+
+
+async def test_signal_handlers_are_installed_on_a_real_loop_and_removed() -> None:
+    import os
+    import signal
+
+    stopped = asyncio.Event()
+    exits: list[int] = []
+    handler = SignalHandler(stopped.set, exits.append)
+    handler.install()
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.wait_for(stopped.wait(), 2)
+        assert handler.received == 1
+        assert exits == []
+    finally:
+        handler.remove()
