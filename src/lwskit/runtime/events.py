@@ -1,0 +1,255 @@
+"""Records events (events.k8s.io/v1) without ever making a reconciler wait (specification: 70 §11)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections.abc import Hashable
+from datetime import UTC, datetime, timedelta
+
+import structlog
+import tenacity
+
+from lwskit.runtime.client.client import Client
+from lwskit.runtime.client.requests import PatchType
+from lwskit.runtime.clock import Clock, random_uuid, real_random, rfc3339_micro
+from lwskit.runtime.errors import AlreadyExists, ApiError, ConnectionFailed, NotFound
+from lwskit.runtime.kinds import EVENT
+from lwskit.runtime.objects import Obj, ObjectRef
+from lwskit.runtime.plan import AnswerOf, Event
+from lwskit.runtime.runnable import Group
+from lwskit.runtime.tasks import TaskOwner
+
+log = structlog.get_logger("events")
+
+SENDERS = 8
+BUFFER = 1000
+"""Events that wait to be sent; more are dropped."""
+REMEMBERED = 5000
+"""Different events that are remembered to count repetitions; the oldest are forgotten first."""
+IDLE = 6 * 60.0
+"""Seconds without a repetition after which an event's count is sent and the event forgotten."""
+REFRESH = 30 * 60.0
+"""Seconds after which the counts of events that still repeat are sent."""
+TRIES = 12
+RETRY = 10.0
+"""Seconds between tries where the server cannot be reached, give or take a quarter."""
+NOTE_LIMIT = 1024
+
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _Entry:
+    """One event and its repetitions. Queued at most once at a time, so that its requests keep their order."""
+
+    __slots__ = ("body", "count", "created", "due", "key", "last", "queued", "seen", "sent")
+
+    def __init__(self, key: Hashable, body: Obj, now: datetime, seen: float) -> None:
+        self.key = key
+        self.body = body
+        self.count = 1
+        self.last = now
+        self.seen = seen
+        self.created = False
+        self.due = False
+        self.sent = 1
+        self.queued = False
+
+    def series(self) -> Obj:
+        return {"count": self.count, "lastObservedTime": rfc3339_micro(self.last)}
+
+
+class Recorder:
+    """Events of one component. `instance` names this process: reportingInstance is `<component>-<instance>`.
+
+    Repetitions on an unchanged object are counted and not sent one by one. Nothing is sent unless `run` runs.
+    """
+
+    group = Group.EVENTS
+
+    def __init__(
+        self, client: Client, clock: Clock, component: str, instance: str, rng: random.Random | None = None
+    ) -> None:
+        self.name = component
+        self.dropped = 0
+        """Events that were lost because the buffer was full or the server did not take them."""
+        self._instance = instance
+        self._client = client
+        self._clock = clock
+        self._rng = rng or real_random()
+        self._entries: dict[Hashable, _Entry] = {}
+        self._queue: asyncio.Queue[_Entry] = asyncio.Queue(BUFFER)
+        self._stopped = False
+        self._last_name = 0
+
+    def named(self, component: str) -> NamedRecorder:
+        """A recorder that reports as another component and sends through this one."""
+        return NamedRecorder(self, component)
+
+    def event(self, event: Event, related: ObjectRef | None = None) -> None:
+        """Record an event. Never waits and never raises; what the API cannot take is logged and dropped.
+
+        `related` stands in where the event's own is a reference to an answer.
+        """
+        self.record(self.name, event, related)
+
+    def record(self, component: str, event: Event, related: ObjectRef | None = None) -> None:
+        """Record an event as a component."""
+        if self._stopped:
+            return
+        if event.type not in ("Normal", "Warning") or not (event.reason and event.action):
+            log.error("an event needs a reason, an action and a type that is Normal or Warning", got=str(event))
+            return
+        other = related if isinstance(event.related, AnswerOf) or event.related is None else event.related
+        key = (event.type, event.action, event.reason, component, event.regarding, other)
+        now = self._clock.now()
+        entry = self._entries.pop(key, None)
+        if entry is None:
+            entry = _Entry(key, self._body(component, event, other, now), now, self._clock.monotonic())
+            self._push(entry)
+            while len(self._entries) >= REMEMBERED:
+                del self._entries[next(iter(self._entries))]
+        else:
+            entry.count += 1
+            entry.last = now
+            entry.seen = self._clock.monotonic()
+            if entry.count == 2:
+                self._flush(entry)
+        # Last in the dictionary is last repeated, so that the front can be forgotten.
+        self._entries[key] = entry
+
+    async def run(self) -> None:
+        """Send until cancelled; then what is waiting is dropped and later events are ignored."""
+        try:
+            async with TaskOwner(f"events of {self.name}") as tasks:
+                for number in range(SENDERS):
+                    tasks.start(self._send_all(), f"sender {number}")
+                tasks.start(self._tick(), "refresh")
+        finally:
+            self._stopped = True
+
+    def _body(self, component: str, event: Event, related: ObjectRef | None, now: datetime) -> Obj:
+        regarding = event.regarding
+        body: Obj = {
+            "apiVersion": EVENT.api_version,
+            "kind": EVENT.kind,
+            "metadata": {"name": self._event_name(regarding.name, now), "namespace": regarding.namespace or "default"},
+            "eventTime": rfc3339_micro(now),
+            "type": event.type,
+            "reason": event.reason,
+            "action": event.action,
+            "note": event.note if len(event.note) <= NOTE_LIMIT else event.note[: NOTE_LIMIT - 3] + "...",
+            "reportingController": component,
+            "reportingInstance": f"{component}-{self._instance}",
+            "regarding": regarding.as_dict(),
+        }
+        if related is not None:
+            body["related"] = related.as_dict()
+        return body
+
+    def _event_name(self, name: str, now: datetime) -> str:
+        nanoseconds = (now - _EPOCH) // timedelta(microseconds=1) * 1000
+        # Several in the same microsecond, as on a virtual clock, must not share a name.
+        self._last_name = max(nanoseconds, self._last_name + 1)
+        found = f"{name}.{self._last_name:x}"
+        return found if len(found) <= 253 and _SUBDOMAIN.fullmatch(found) else random_uuid(self._rng)
+
+    def _flush(self, entry: _Entry) -> None:
+        entry.due = True
+        self._push(entry)
+
+    def _push(self, entry: _Entry) -> None:
+        if entry.queued:
+            return
+        try:
+            self._queue.put_nowait(entry)
+        except asyncio.QueueFull:
+            self._drop(entry, "the buffer is full")
+        else:
+            entry.queued = True
+
+    async def _send_all(self) -> None:
+        while True:
+            entry = await self._queue.get()
+            try:
+                if not entry.created:
+                    await self._deliver(entry)
+                while entry.due:
+                    await self._deliver(entry)
+            finally:
+                entry.queued = False
+
+    async def _deliver(self, entry: _Entry) -> None:
+        retrying = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception_type(ConnectionFailed),
+            stop=tenacity.stop_after_attempt(TRIES),
+            wait=lambda state: RETRY * self._rng.uniform(0.75, 1.25),
+            sleep=self._clock.sleep,
+            reraise=True,
+        )
+        try:
+            await retrying(self._patch if entry.created else self._create, entry)
+        except (ApiError, ConnectionFailed) as error:
+            self._drop(entry, str(error))
+
+    async def _create(self, entry: _Entry, *, series: bool = False) -> None:
+        body = {**entry.body, "series": entry.series()} if series else entry.body
+        try:
+            await self._client.create(EVENT, body)
+        except ConnectionFailed:
+            raise
+        except AlreadyExists:
+            # An earlier try got through, although its answer was lost.
+            entry.created = True
+        except ApiError:
+            entry.created = True
+            raise
+        else:
+            entry.created = True
+
+    async def _patch(self, entry: _Entry) -> None:
+        entry.due = False
+        count = entry.count
+        meta = entry.body["metadata"]
+        patch = {"series": entry.series()}
+        try:
+            await self._client.patch(EVENT, meta["name"], patch, meta["namespace"], patch_type=PatchType.STRATEGIC)
+        except NotFound:
+            await self._create(entry, series=True)
+        entry.sent = count
+
+    def _drop(self, entry: _Entry, why: str) -> None:
+        entry.created = True
+        entry.due = False
+        self.dropped += 1
+        log.warning(
+            "event dropped", reason=entry.body["reason"], regarding=entry.body["regarding"].get("name"), why=why
+        )
+
+    async def _tick(self) -> None:
+        ticks = 0
+        while True:
+            await self._clock.sleep(IDLE)
+            ticks += 1
+            refresh = ticks % round(REFRESH / IDLE) == 0
+            now = self._clock.monotonic()
+            for entry in [*self._entries.values()]:
+                idle = now - entry.seen >= IDLE
+                if (idle or refresh) and entry.count > entry.sent:
+                    self._flush(entry)
+                if idle:
+                    del self._entries[entry.key]
+
+
+class NamedRecorder:
+    """Records as one component through a shared Recorder."""
+
+    def __init__(self, recorder: Recorder, component: str) -> None:
+        self._recorder = recorder
+        self._component = component
+
+    def event(self, event: Event, related: ObjectRef | None = None) -> None:
+        """Record an event. Never waits and never raises."""
+        self._recorder.record(self._component, event, related)

@@ -1,0 +1,229 @@
+"""The checklist of the event recorder (specification: 70 §17), on virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from lwskit.runtime.client.requests import PatchType
+from lwskit.runtime.clock import Clock
+from lwskit.runtime.errors import AlreadyExists, ConnectionFailed, Forbidden, NotFound
+from lwskit.runtime.events import BUFFER, Recorder
+from lwskit.runtime.kinds import EVENT, Kind
+from lwskit.runtime.objects import Obj, ObjectRef
+from lwskit.runtime.plan import Event
+
+SET = ObjectRef("apps/v1", "StatefulSet", "n", "s", "uid", "7")
+
+
+class EventServer:
+    """Remembers creates and patches; `failures` are raised one after the other."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.created: list[Obj] = []
+        self.patched: list[tuple[str, Obj]] = []
+        self.failures: list[Exception] = []
+        self.slow = 0.0
+
+    async def create(self, kind: Kind, obj: Obj) -> Obj:
+        assert kind == EVENT
+        await self.clock.sleep(self.slow)
+        if self.failures:
+            raise self.failures.pop(0)
+        self.created.append(obj)
+        return obj
+
+    async def patch(self, kind: Kind, name: str, body: Obj, namespace: str, *, patch_type: PatchType) -> Obj:
+        assert patch_type is PatchType.STRATEGIC
+        if self.failures:
+            raise self.failures.pop(0)
+        self.patched.append((f"{namespace}/{name}", body))
+        return body
+
+
+def event(note: str = "note", regarding: ObjectRef = SET, **more: Any) -> Event:
+    return Event(regarding, "Created", "Create", note, **more)
+
+
+@asynccontextmanager
+async def recording(clock: Clock, server: EventServer) -> AsyncIterator[Recorder]:
+    client: Any = server
+    recorder = Recorder(client, clock, "comp", "host", random.Random(1))
+    task = asyncio.create_task(recorder.run())
+    await clock.sleep(0.1)
+    try:
+        yield recorder
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_an_event_has_the_stated_fields(clock: Clock) -> None:
+    server = EventServer(clock)
+    related = ObjectRef("v1", "Pod", "n", "p", "u2")
+    async with recording(clock, server) as recorder:
+        recorder.event(event(related=related))
+        await clock.sleep(1)
+    assert server.created == [
+        {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": "s.18867251f3efe100", "namespace": "n"},
+            "eventTime": "2026-01-01T00:00:00.100000Z",
+            "type": "Normal",
+            "reason": "Created",
+            "action": "Create",
+            "note": "note",
+            "reportingController": "comp",
+            "reportingInstance": "comp-host",
+            "regarding": SET.as_dict(),
+            "related": related.as_dict(),
+        }
+    ]
+
+
+async def test_the_same_event_twice_is_one_create_and_one_patch_and_then_silence_until_refresh(clock: Clock) -> None:
+    server = EventServer(clock)
+    async with recording(clock, server) as recorder:
+        recorder.event(event("first"))
+        await clock.sleep(1)
+        recorder.event(event("second"))
+        await clock.sleep(1)
+        assert [e["note"] for e in server.created] == ["first"]
+        name = f"n/{server.created[0]['metadata']['name']}"
+        assert server.patched == [(name, {"series": {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.100000Z"}})]
+        for _ in range(28):
+            recorder.event(event("more"))
+            await clock.sleep(60)
+        assert len(server.patched) == 1
+        for _ in range(3):
+            recorder.event(event("more"))
+            await clock.sleep(60)
+        assert [body["series"]["count"] for _, body in server.patched] == [2, 32]
+        assert len(server.created) == 1
+
+
+async def test_two_at_once_are_created_before_they_are_patched(clock: Clock) -> None:
+    server = EventServer(clock)
+    server.slow = 5
+    async with recording(clock, server) as recorder:
+        recorder.event(event())
+        await clock.sleep(1)
+        recorder.event(event())
+        await clock.sleep(1)
+        assert server.patched == []
+        await clock.sleep(5)
+        assert len(server.created) == 1
+        assert server.patched[0][1]["series"]["count"] == 2
+
+
+async def test_an_idle_events_count_is_sent_and_the_event_forgotten(clock: Clock) -> None:
+    server = EventServer(clock)
+    async with recording(clock, server) as recorder:
+        for _ in range(3):
+            recorder.event(event())
+            await clock.sleep(1)
+        assert [body["series"]["count"] for _, body in server.patched] == [2]
+        await clock.sleep(13 * 60)
+        assert [body["series"]["count"] for _, body in server.patched] == [2, 3]
+        recorder.event(event())
+        await clock.sleep(1)
+        assert len(server.created) == 2
+
+
+async def test_a_changed_object_has_a_new_event(clock: Clock) -> None:
+    server = EventServer(clock)
+    async with recording(clock, server) as recorder:
+        recorder.event(event())
+        recorder.event(event(regarding=SET._replace(resource_version="8")))
+        await clock.sleep(1)
+    assert len(server.created) == 2
+    assert len({e["metadata"]["name"] for e in server.created}) == 2
+
+
+async def test_an_event_on_a_cluster_scoped_object_is_in_default(clock: Clock) -> None:
+    server = EventServer(clock)
+    async with recording(clock, server) as recorder:
+        recorder.event(event(regarding=ObjectRef("v1", "Node", "", "node-1")))
+        await clock.sleep(1)
+    assert server.created[0]["metadata"]["namespace"] == "default"
+
+
+async def test_a_name_that_is_no_subdomain_becomes_a_uuid_and_a_long_note_is_cut(clock: Clock) -> None:
+    server = EventServer(clock)
+    async with recording(clock, server) as recorder:
+        recorder.event(event("x" * 2000, regarding=SET._replace(name="system:node")))
+        await clock.sleep(1)
+    assert len(server.created[0]["metadata"]["name"]) == 36
+    assert len(server.created[0]["note"]) == 1024
+
+
+async def test_events_of_a_wrong_type_or_without_action_are_dropped(clock: Clock) -> None:
+    server = EventServer(clock)
+    async with recording(clock, server) as recorder:
+        recorder.event(event(type="Error"))
+        recorder.event(Event(SET, "Created", "", "note"))
+        await clock.sleep(1)
+    assert server.created == []
+
+
+async def test_with_the_api_down_nobody_waits_and_events_drop_after_the_limits(clock: Clock) -> None:
+    server = EventServer(clock)
+    server.failures = [ConnectionFailed("down")] * 10**6
+    async with recording(clock, server) as recorder:
+        before = clock.monotonic()
+        for number in range(BUFFER + 50):
+            recorder.event(event(regarding=SET._replace(name=f"s{number}")))
+        assert clock.monotonic() == before
+        assert recorder.dropped == 50
+        await clock.sleep(11 * 7.5 - 1)
+        assert recorder.dropped == 50
+        await clock.sleep(60)
+        assert recorder.dropped == 58
+        server.failures.clear()
+        await clock.sleep(60)
+        assert len(server.created) == BUFFER - 8
+    recorder.event(event(regarding=SET._replace(name="late")))
+    await clock.sleep(100)
+    assert len(server.created) == BUFFER - 8
+
+
+async def test_any_other_answer_drops_the_event(clock: Clock) -> None:
+    server = EventServer(clock)
+    server.failures = [Forbidden("no")]
+    async with recording(clock, server) as recorder:
+        recorder.event(event())
+        await clock.sleep(100)
+        assert (server.created, recorder.dropped) == ([], 1)
+
+
+@pytest.mark.parametrize("failure", [AlreadyExists("there"), None])
+async def test_a_repetition_of_an_event_that_is_gone_is_created_anew_with_its_count(
+    clock: Clock, failure: Exception | None
+) -> None:
+    server = EventServer(clock)
+    server.failures = [failure] if failure else []
+    async with recording(clock, server) as recorder:
+        recorder.event(event())
+        await clock.sleep(1)
+        server.created.clear()
+        server.failures = [NotFound("gone")]
+        recorder.event(event())
+        await clock.sleep(1)
+    assert [e["series"]["count"] for e in server.created] == [2]
+    assert server.patched == []
+
+
+async def test_a_named_recorder_reports_as_its_component(clock: Clock) -> None:
+    server = EventServer(clock)
+    async with recording(clock, server) as recorder:
+        recorder.named("other").event(event())
+        recorder.event(event())
+        await clock.sleep(1)
+    assert [e["reportingInstance"] for e in server.created] == ["other-host", "comp-host"]
