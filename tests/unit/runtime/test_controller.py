@@ -18,6 +18,7 @@ from lwskit.runtime.controller.handler import for_object
 from lwskit.runtime.controller.source import ChannelSource, KindSource
 from lwskit.runtime.errors import Conflict, TerminalError
 from lwskit.runtime.kinds import POD, STATEFUL_SET, Kind
+from lwskit.runtime.queue import WorkQueue
 from lwskit.runtime.request import Request, Result
 
 A, B = Request("default", "a"), Request("default", "b")
@@ -391,3 +392,10 @@ async def test_a_builder_refuses_owns_without_for_and_nothing_to_watch(clock: Cl
         builder().watches(FakeInformer(), for_object(POD)).build()
     with pytest.raises(ControllerError, match="only once"):
         builder().for_(FakeInformer()).for_(FakeInformer())
+
+
+async def test_a_queue_that_is_handed_in_is_used_even_while_it_is_empty(clock: Clock) -> None:
+    queue: WorkQueue[Request] = WorkQueue(clock)
+    script = Script(clock)
+    controller = make(clock, script, queue=queue)
+    assert controller.queue is queue

@@ -82,7 +82,7 @@ class Controller:
         self.name = name
         self.concurrency = concurrency
         self.needs_leader = needs_leader
-        self.queue = queue or WorkQueue(clock, lane=lane or _place)
+        self.queue = queue if queue is not None else WorkQueue(clock, lane=lane or _place)
         self.stats = ControllerStats()
         self._reconcile = reconcile
         self._sources = list(sources)
