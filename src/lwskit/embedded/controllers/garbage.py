@@ -62,6 +62,8 @@ class GarbageCollector:
             concurrency=concurrency,
             queue=self._queue,
         )
+        self.ready = asyncio.Event()
+        """Set when all objects are known."""
         self._absent: dict[str, None] = {}
         self._unresolved: dict[str, None] = {}
         self._watched: dict[Kind, asyncio.Task[None]] = {}
@@ -75,6 +77,8 @@ class GarbageCollector:
             group.create_task(definitions.run(), name="garbage collector: custom resources")
             for informer in informers:
                 await informer.wait_synced()
+            await definitions.wait_synced()
+            self.ready.set()
             await self._controller.run()
 
     async def _kinds(self) -> list[Kind]:

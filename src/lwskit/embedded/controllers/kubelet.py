@@ -67,6 +67,8 @@ class Kubelet:
         self._pods = self._cache.informer(POD)
         self._lives: dict[str, PodLife] = {}
         self._next_ip = 0
+        self.ready = asyncio.Event()
+        """Set when the nodes are registered and their pods are watched."""
         self._taken_ips: set[str] | None = None
         self._recorders = (
             {name: CoreRecorder(client, self._clock, "kubelet", name) for name in self._nodes} if events else {}
@@ -85,6 +87,8 @@ class Kubelet:
             group.create_task(self._cache.run(), name="kubelet cache")
             for name, recorder in self._recorders.items():
                 group.create_task(recorder.run(), name=f"kubelet events of {name}")
+            await self._pods.wait_synced()
+            self.ready.set()
             await self._controller.run()
 
     async def register(self, name: str, ready: bool = True) -> None:

@@ -65,12 +65,12 @@ def behaviour_of(pod: Mapping[str, Any], defaults: Behaviour, speed: float = 1.0
     notes = annotations_of(pod)
     found = replace(
         defaults,
-        start_delay=_seconds(notes.get(START_DELAY), defaults.start_delay) / speed,
-        ready_delay=_seconds(notes.get(READY_DELAY), defaults.ready_delay) / speed,
-        run_time=_seconds(notes.get(RUN_TIME), defaults.run_time) / speed,
+        start_delay=_scaled(_seconds(notes.get(START_DELAY), defaults.start_delay), speed),
+        ready_delay=_scaled(_seconds(notes.get(READY_DELAY), defaults.ready_delay), speed),
+        run_time=_scaled(_seconds(notes.get(RUN_TIME), defaults.run_time), speed),
         exit_code=int(_seconds(notes.get(EXIT_CODE), defaults.exit_code)),
         fail=notes.get(FAIL, defaults.fail),
-        backoff=defaults.backoff / speed,
+        backoff=_scaled(defaults.backoff, speed),
     )
     if CRASH in notes:
         found = replace(found, crashes=_crashes(notes[CRASH]))
@@ -78,7 +78,11 @@ def behaviour_of(pod: Mapping[str, Any], defaults: Behaviour, speed: float = 1.0
     grace = pod["metadata"].get("deletionGracePeriodSeconds")
     if grace is not None:
         stop = min(stop, grace)
-    return replace(found, stop_delay=stop / speed)
+    return replace(found, stop_delay=_scaled(stop, speed))
+
+
+def _scaled(duration: float, speed: float) -> float:
+    return NEVER if duration == NEVER else duration / speed
 
 
 def _seconds(text: str | None, default: float) -> float:
