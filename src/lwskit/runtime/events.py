@@ -62,7 +62,7 @@ class _Entry:
 
 
 class Recorder:
-    """Events of one component. `instance` names this process: reportingInstance is `<component>-<instance>`.
+    """Events of one component: `component` is their reportingController, `instance` their reportingInstance.
 
     Repetitions on an unchanged object are counted and not sent one by one. Nothing is sent unless `run` runs.
     """
@@ -84,30 +84,30 @@ class Recorder:
         self._stopped = False
         self._last_name = 0
 
-    def named(self, component: str) -> NamedRecorder:
+    def named(self, component: str, instance: str) -> NamedRecorder:
         """A recorder that reports as another component and sends through this one."""
-        return NamedRecorder(self, component)
+        return NamedRecorder(self, component, instance)
 
     def event(self, event: Event, related: ObjectRef | None = None) -> None:
         """Record an event. Never waits and never raises; what the API cannot take is logged and dropped.
 
         `related` stands in where the event's own is a reference to an answer.
         """
-        self.record(self.name, event, related)
+        self.record(self.name, self._instance, event, related)
 
-    def record(self, component: str, event: Event, related: ObjectRef | None = None) -> None:
-        """Record an event as a component."""
+    def record(self, component: str, instance: str, event: Event, related: ObjectRef | None = None) -> None:
+        """Record an event as any component. Never waits and never raises."""
         if self._stopped:
             return
         if event.type not in ("Normal", "Warning") or not (event.reason and event.action):
             log.error("an event needs a reason, an action and a type that is Normal or Warning", got=str(event))
             return
         other = related if isinstance(event.related, AnswerOf) or event.related is None else event.related
-        key = (event.type, event.action, event.reason, component, event.regarding, other)
+        key = (event.type, event.action, event.reason, component, instance, event.regarding, other)
         now = self._clock.now()
         entry = self._entries.pop(key, None)
         if entry is None:
-            entry = _Entry(key, self._body(component, event, other, now), now, self._clock.monotonic())
+            entry = _Entry(key, self._body(component, instance, event, other, now), now, self._clock.monotonic())
             self._push(entry)
             while len(self._entries) >= REMEMBERED:
                 del self._entries[next(iter(self._entries))]
@@ -130,7 +130,7 @@ class Recorder:
         finally:
             self._stopped = True
 
-    def _body(self, component: str, event: Event, related: ObjectRef | None, now: datetime) -> Obj:
+    def _body(self, component: str, instance: str, event: Event, related: ObjectRef | None, now: datetime) -> Obj:
         regarding = event.regarding
         body: Obj = {
             "apiVersion": EVENT.api_version,
@@ -142,7 +142,7 @@ class Recorder:
             "action": event.action,
             "note": event.note if len(event.note) <= NOTE_LIMIT else event.note[: NOTE_LIMIT - 3] + "...",
             "reportingController": component,
-            "reportingInstance": f"{component}-{self._instance}",
+            "reportingInstance": instance,
             "regarding": regarding.as_dict(),
         }
         if related is not None:
@@ -246,10 +246,11 @@ class Recorder:
 class NamedRecorder:
     """Records as one component through a shared Recorder."""
 
-    def __init__(self, recorder: Recorder, component: str) -> None:
+    def __init__(self, recorder: Recorder, component: str, instance: str) -> None:
         self._recorder = recorder
         self._component = component
+        self._instance = instance
 
     def event(self, event: Event, related: ObjectRef | None = None) -> None:
         """Record an event. Never waits and never raises."""
-        self._recorder.record(self._component, event, related)
+        self._recorder.record(self._component, self._instance, event, related)

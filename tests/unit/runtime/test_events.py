@@ -54,7 +54,7 @@ def event(note: str = "note", regarding: ObjectRef = SET, **more: Any) -> Event:
 @asynccontextmanager
 async def recording(clock: Clock, server: EventServer) -> AsyncIterator[Recorder]:
     client: Any = server
-    recorder = Recorder(client, clock, "comp", "host", random.Random(1))
+    recorder = Recorder(client, clock, "comp", "comp-host", random.Random(1))
     task = asyncio.create_task(recorder.run())
     await clock.sleep(0.1)
     try:
@@ -223,7 +223,7 @@ async def test_a_repetition_of_an_event_that_is_gone_is_created_anew_with_its_co
 async def test_a_named_recorder_reports_as_its_component(clock: Clock) -> None:
     server = EventServer(clock)
     async with recording(clock, server) as recorder:
-        recorder.named("other").event(event())
+        recorder.named("other", "other-host").event(event())
         recorder.event(event())
         await clock.sleep(1)
     assert [e["reportingInstance"] for e in server.created] == ["other-host", "comp-host"]

@@ -1,0 +1,230 @@
+"""Admission reviews: from a request's bytes to the answer's (specification: 70 §8.2). Pure.
+
+A handler gets the review's `request` and returns its `response`, made with `allowed`, `denied`, `errored` or `patched`;
+`defaulter` and `validator` make handlers from plain functions on objects.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+import structlog
+
+from lwskit.runtime.errors import ApiError, LwskitError
+from lwskit.runtime.kinds import Kind
+from lwskit.runtime.objects import Obj
+from lwskit.runtime.patch import json_patch
+
+__all__ = [
+    "AdmissionDenied",
+    "Handler",
+    "allowed",
+    "chain",
+    "defaulter",
+    "denied",
+    "errored",
+    "json_patch",
+    "mutate_path",
+    "patched",
+    "respond",
+    "review",
+    "validate_path",
+    "validator",
+]
+
+log = structlog.get_logger("webhook")
+
+LIMIT = 7 * 1024 * 1024
+"""Bytes at which a request is too large."""
+CONTENT_TYPE = "application/json"
+_VERSIONS = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
+
+Handler = Callable[[Obj], Obj]
+"""From a review's `request` to its `response`; must not change the request. `patch` is a list of operations here."""
+Warn = Callable[[str], Any]
+"""Adds a warning that the user of the API is shown, whatever the outcome."""
+
+
+class AdmissionDenied(LwskitError):
+    """A handler's plain no: 403 with this text."""
+
+
+def allowed(message: str = "") -> Obj:
+    """Yes."""
+    return {"allowed": True, "status": {"code": 200, **({"message": message} if message else {})}}
+
+
+def denied(message: str) -> Obj:
+    """No, with 403 and a text."""
+    return {"allowed": False, "status": {"code": 403, "reason": "Forbidden", "message": message}}
+
+
+def errored(code: int, message: str) -> Obj:
+    """The request could not be decided on."""
+    return {"allowed": False, "status": {"code": code, "message": message}}
+
+
+def refused(error: Exception) -> Obj:
+    """No for the reason that an error gives: an ApiError's own Status as it is, any other as `denied`."""
+    if isinstance(error, ApiError):
+        return {"allowed": False, "status": error.status}
+    return denied(str(error))
+
+
+def patched(old: Obj, new: Obj) -> Obj:
+    """Yes, with the changes from the object as it came to the one wanted; without any, just yes."""
+    patch = json_patch(old, new)
+    return {**allowed(), "patch": patch} if patch else allowed()
+
+
+def defaulter(default: Callable[[Obj, Obj], Obj]) -> Handler:
+    """A mutating handler from a function of an object, a copy that it may change, and the request.
+
+    An LwskitError of it refuses the request. DELETE is allowed without asking.
+    """
+
+    def handle(request: Obj) -> Obj:
+        if request.get("operation") == "DELETE":
+            return allowed()
+        obj = request.get("object")
+        if not isinstance(obj, dict):
+            return errored(400, "there is no object to decode")
+        try:
+            return patched(obj, default(copy.deepcopy(obj), request))
+        except LwskitError as error:
+            return refused(error)
+
+    return handle
+
+
+def validator(
+    create: Callable[[Obj, Warn], None] | None = None,
+    update: Callable[[Obj, Obj, Warn], None] | None = None,
+    delete: Callable[[Obj, Warn], None] | None = None,
+) -> Handler:
+    """A validating handler from functions that raise an LwskitError to refuse.
+
+    `create` gets the object, `update` the new and the old one, `delete` the old one, and each a function for warnings.
+    An operation without a function and CONNECT are allowed.
+    """
+
+    def check(request: Obj, warn: Warn) -> Obj:
+        match request.get("operation"):
+            case "CREATE":
+                function, fields = create, ("object",)
+            case "UPDATE":
+                function, fields = update, ("object", "oldObject")
+            case "DELETE":
+                function, fields = delete, ("oldObject",)
+            case "CONNECT":
+                return allowed()
+            case operation:
+                return errored(400, f"unknown operation {operation!r}")
+        objects = [request.get(field) for field in fields]
+        if not all(isinstance(obj, dict) for obj in objects):
+            return errored(400, f"there is no {' and '.join(fields)} to decode")
+        if function is not None:
+            function(*objects, warn)  # type: ignore[arg-type]
+        return allowed()
+
+    def handle(request: Obj) -> Obj:
+        warnings: list[str] = []
+        try:
+            response = check(request, warnings.append)
+        except LwskitError as error:
+            response = refused(error)
+        return {**response, "warnings": warnings} if warnings else response
+
+    return handle
+
+
+def chain(*handlers: Handler) -> Handler:
+    """Handlers one after the other, up to the first no; patches and warnings add up."""
+
+    def handle(request: Obj) -> Obj:
+        patch: list[Obj] = []
+        warnings: list[str] = []
+        for handler in handlers:
+            response = handler(request)
+            warnings += response.get("warnings") or ()
+            if not response.get("allowed"):
+                return {**response, "warnings": warnings} if warnings else response
+            patch += response.get("patch") or ()
+        return {**allowed(), **({"patch": patch} if patch else {}), **({"warnings": warnings} if warnings else {})}
+
+    return handle
+
+
+def respond(handler: Handler, body: Obj, on_panic: Callable[[], Any] | None = None) -> Obj:
+    """The answer to a decoded AdmissionReview, in its own version; a failing handler is a 500 in it."""
+    request = body["request"]
+    try:
+        response = handler(request)
+    except Exception as error:
+        log.exception("admission handler failed", uid=request.get("uid"))
+        if on_panic is not None:
+            on_panic()
+        response = errored(500, f"panic: {error} [recovered]")
+    return {
+        "apiVersion": body.get("apiVersion") or _VERSIONS[0],
+        "kind": body.get("kind") or "AdmissionReview",
+        "response": _complete(response, request.get("uid", "")),
+    }
+
+
+def review(
+    handler: Handler, body: bytes, content_type: str, on_panic: Callable[[], Any] | None = None
+) -> tuple[int, bytes]:
+    """The HTTP status, always 200, and the body that answer an AdmissionReview; the outcome is in the body.
+
+    What cannot be read is answered without UID and version, which an API server takes for a failed call.
+    """
+    if not body:
+        return _undecoded(400, "request body is empty")
+    if len(body) >= LIMIT:
+        return _undecoded(413, f"request entity is too large; limit is {LIMIT} bytes")
+    if content_type != CONTENT_TYPE:
+        return _undecoded(400, f"contentType={content_type}, expected {CONTENT_TYPE}")
+    try:
+        decoded = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        return _undecoded(400, f"the request body is not JSON: {error}")
+    if not isinstance(decoded, dict) or not isinstance(decoded.get("request"), dict):
+        return _undecoded(400, "the request body is not an AdmissionReview with a request")
+    if decoded.get("apiVersion") not in (None, "", *_VERSIONS):
+        return _undecoded(400, f"apiVersion={decoded['apiVersion']}, expected one of {', '.join(_VERSIONS)}")
+    return 200, orjson.dumps(respond(handler, decoded, on_panic))
+
+
+def mutate_path(kind: Kind) -> str:
+    """Where a kind's mutating webhook is served: `/mutate--v1-pod` for pods (specification: 70 §8.1)."""
+    return _path("mutate", kind)
+
+
+def validate_path(kind: Kind) -> str:
+    """Where a kind's validating webhook is served."""
+    return _path("validate", kind)
+
+
+def _path(verb: str, kind: Kind) -> str:
+    return f"/{verb}-{kind.group.replace('.', '-')}-{kind.version}-{kind.kind.lower()}"
+
+
+def _complete(response: Obj, uid: str) -> Obj:
+    complete = {key: value for key, value in response.items() if key != "patch"}
+    complete |= {"uid": uid, "allowed": bool(response.get("allowed"))}
+    status = dict(response.get("status") or {})
+    status["code"] = status.get("code") or 200
+    complete["status"] = status
+    patch: Sequence[Obj] = response.get("patch") or ()
+    if patch:
+        complete |= {"patch": base64.b64encode(orjson.dumps(patch)).decode(), "patchType": "JSONPatch"}
+    return complete
+
+
+def _undecoded(code: int, message: str) -> tuple[int, bytes]:
+    return 200, orjson.dumps({"response": errored(code, message)})

@@ -1,0 +1,196 @@
+"""The checklist of webhooks as far as it is pure (specification: 70 §17, Webhooks)."""
+
+from __future__ import annotations
+
+import base64
+import copy
+from typing import Any
+
+import orjson
+import pytest
+
+from lwskit.runtime.errors import Invalid
+from lwskit.runtime.kinds import POD, STATEFUL_SET
+from lwskit.runtime.objects import Obj
+from lwskit.runtime.webhook import (
+    AdmissionDenied,
+    Handler,
+    Warn,
+    allowed,
+    chain,
+    defaulter,
+    denied,
+    errored,
+    mutate_path,
+    patched,
+    review,
+    validate_path,
+    validator,
+)
+
+JSON = "application/json"
+
+
+def ask(handler: Handler, version: str = "v1", **request: Any) -> Obj:
+    body = {
+        "apiVersion": f"admission.k8s.io/{version}",
+        "kind": "AdmissionReview",
+        "request": {"uid": "u1", "operation": "CREATE", **request},
+    }
+    before = copy.deepcopy(body)
+    status, answer = review(handler, orjson.dumps(body), JSON)
+    assert status == 200
+    assert body == before
+    return orjson.loads(answer)
+
+
+def never(request: Obj) -> Obj:
+    raise AssertionError("must not be asked")
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "code", "message"),
+    [
+        (b"", JSON, 400, "request body is empty"),
+        (b" " * 7340032, JSON, 413, "request entity is too large; limit is 7340032 bytes"),
+        (b"{}", "application/json; charset=utf-8", 400, "contentType=application/json; charset=utf-8, expected app"),
+        (b"{", JSON, 400, "not JSON"),
+        (b"[]", JSON, 400, "not an AdmissionReview"),
+        (b'{"request":{},"apiVersion":"x/v1"}', JSON, 400, "apiVersion=x/v1, expected one of"),
+    ],
+)
+def test_what_cannot_be_read_is_an_answer_without_uid_and_version(
+    body: bytes, content_type: str, code: int, message: str
+) -> None:
+    status, raw = review(never, body, content_type)
+    answer = orjson.loads(raw)
+    assert status == 200
+    assert answer.keys() == {"response"}
+    assert answer["response"]["allowed"] is False
+    assert answer["response"]["status"]["code"] == code
+    assert message in answer["response"]["status"]["message"]
+    assert "uid" not in answer["response"]
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_the_answer_has_the_version_and_uid_of_the_request(version: str) -> None:
+    answer = ask(lambda request: allowed(), version)
+    assert answer == {
+        "apiVersion": f"admission.k8s.io/{version}",
+        "kind": "AdmissionReview",
+        "response": {"uid": "u1", "allowed": True, "status": {"code": 200}},
+    }
+
+
+def test_a_defaulter_without_change_has_no_patch_fields() -> None:
+    response = ask(defaulter(lambda obj, request: obj), object={"spec": {}})["response"]
+    assert "patch" not in response
+    assert "patchType" not in response
+
+
+def test_a_patch_keeps_unknown_fields() -> None:
+    def default(obj: Obj, request: Obj) -> Obj:
+        obj["spec"]["replicas"] = 1
+        return obj
+
+    response = ask(defaulter(default), object={"spec": {"unknown": {"x": None}}, "more": [1]})["response"]
+    assert response["patchType"] == "JSONPatch"
+    operations = orjson.loads(base64.b64decode(response["patch"]))
+    assert operations == [{"op": "add", "path": "/spec/replicas", "value": 1}]
+    assert response["status"] == {"code": 200}
+
+
+def test_a_defaulter_allows_delete_and_refuses_what_has_no_object() -> None:
+    def fail(obj: Obj, request: Obj) -> Obj:
+        raise AssertionError
+
+    assert ask(defaulter(fail), operation="DELETE")["response"]["allowed"]
+    assert ask(defaulter(fail), object=None)["response"]["status"]["code"] == 400
+
+
+def test_a_defaulters_errors_refuse() -> None:
+    def deny(obj: Obj, request: Obj) -> Obj:
+        raise AdmissionDenied("not here")
+
+    def invalid(obj: Obj, request: Obj) -> Obj:
+        raise Invalid("spec.x: bad", details={"causes": [{"field": "spec.x"}]})
+
+    assert ask(defaulter(deny), object={})["response"] == {**denied("not here"), "uid": "u1"}
+    assert ask(defaulter(invalid), object={})["response"]["status"]["details"] == {"causes": [{"field": "spec.x"}]}
+
+
+def test_a_validator_gets_the_objects_of_its_operation() -> None:
+    seen: list[Any] = []
+    handler = validator(
+        create=lambda obj, warn: seen.append(("create", obj)),
+        update=lambda new, old, warn: seen.append(("update", new, old)),
+        delete=lambda old, warn: seen.append(("delete", old)),
+    )
+    new, old = {"n": 1}, {"o": 1}
+    for operation in ("CREATE", "UPDATE", "DELETE", "CONNECT"):
+        assert ask(handler, operation=operation, object=new, oldObject=old)["response"]["allowed"]
+    assert seen == [("create", new), ("update", new, old), ("delete", old)]
+    assert ask(handler, operation="PATCH", object=new)["response"]["status"]["code"] == 400
+    assert ask(handler, operation="DELETE", object=new)["response"]["status"]["code"] == 400
+    assert ask(validator(), object=new)["response"]["allowed"]
+
+
+def test_an_invalid_error_is_passed_on_with_its_causes_and_a_plain_one_is_forbidden() -> None:
+    def invalid(obj: Obj, warn: Warn) -> None:
+        raise Invalid("bad", details={"causes": [{"reason": "FieldValueInvalid", "field": "spec.size"}]})
+
+    def plain(obj: Obj, warn: Warn) -> None:
+        raise AdmissionDenied("no")
+
+    response = ask(validator(create=invalid), object={})["response"]
+    assert not response["allowed"]
+    assert (response["status"]["code"], response["status"]["reason"]) == (422, "Invalid")
+    assert response["status"]["details"]["causes"][0]["field"] == "spec.size"
+    status = ask(validator(create=plain), object={})["response"]["status"]
+    assert status == {"code": 403, "reason": "Forbidden", "message": "no"}
+
+
+def test_warnings_are_there_on_yes_and_no() -> None:
+    def check(obj: Obj, warn: Warn) -> None:
+        warn("careful")
+        if obj:
+            raise AdmissionDenied("no")
+
+    for obj in ({}, {"a": 1}):
+        response = ask(validator(create=check), object=obj)["response"]
+        assert response["allowed"] is not bool(obj)
+        assert response["warnings"] == ["careful"]
+
+
+def test_a_handlers_exception_is_a_500_and_is_counted() -> None:
+    panics: list[int] = []
+
+    def broken(request: Obj) -> Obj:
+        raise KeyError("spec")
+
+    body = orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u1"}})
+    status, answer = review(broken, body, JSON, lambda: panics.append(1))
+    response = orjson.loads(answer)["response"]
+    assert status == 200
+    assert response["uid"] == "u1"
+    assert response["status"] == {"code": 500, "message": "panic: 'spec' [recovered]"}
+    assert panics == [1]
+
+
+def test_a_chain_ends_at_the_first_no_and_adds_up_patches_and_warnings() -> None:
+    first = patched({}, {"a": 1})
+    handler = chain(lambda r: {**first, "warnings": ["w1"]}, lambda r: patched({}, {"b": 2}), lambda r: allowed())
+    response = ask(handler)["response"]
+    assert [o["path"] for o in orjson.loads(base64.b64decode(response["patch"]))] == ["/a", "/b"]
+    assert response["warnings"] == ["w1"]
+    refused = chain(lambda r: {**first, "warnings": ["w1"]}, lambda r: errored(500, "x"), never)
+    response = ask(refused)["response"]
+    assert not response["allowed"]
+    assert response["warnings"] == ["w1"]
+    assert "patch" not in response
+
+
+def test_paths() -> None:
+    assert mutate_path(POD) == "/mutate--v1-pod"
+    assert validate_path(POD) == "/validate--v1-pod"
+    assert validate_path(STATEFUL_SET) == "/validate-apps-v1-statefulset"
