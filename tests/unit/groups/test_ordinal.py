@@ -341,9 +341,7 @@ def test_55_an_exhausted_group_degrades_the_set() -> None:
     cluster.make_ready(0, ready=False)
     notes = cluster.reconcile()
     assert cluster.conditions["Progressing"] == "True"
-    assert notes == [
-        "Automatic recovery is stopped for one or more replicas, with 0 groups ready of total 2 groups"
-    ]
+    assert notes == ["Automatic recovery is stopped for one or more replicas, with 0 groups ready of total 2 groups"]
 
 
 def test_55_a_healthy_set_says_so() -> None:
