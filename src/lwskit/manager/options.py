@@ -20,13 +20,17 @@ LEASE_NAME = "b8b2488c.x-k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class ElectionOptions:
-    """Leader election: durations in seconds, Lease name (specification: 60 §5)."""
+    """Leader election: durations in seconds, Lease name (specification: 60 §5).
+
+    `release` gives the Lease up at an orderly end; an installation does not, as its successor may run already.
+    """
 
     enabled: bool = True
     lease: float = 15.0
     renew: float = 10.0
     retry: float = 2.0
     name: str = LEASE_NAME
+    release: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,39 @@
+"""The webhooks by their paths, as handlers of admission requests (specification: 10 §5, §6, §8, §11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lwskit.admission.pod import admitted
+from lwskit.api import defaults, names
+from lwskit.api.validation import aggregate, validate_create, validate_update
+from lwskit.runtime.objects import Obj
+from lwskit.runtime.webhook import AdmissionDenied, Handler, Warn, allowed, defaulter, validator
+
+
+def handlers() -> Mapping[str, Handler]:
+    """Every webhook that the configurations name, by its path."""
+    return {
+        names.MUTATE_LWS_PATH: defaulter(_default_set),
+        names.VALIDATE_LWS_PATH: validator(_check_new_set, _check_changed_set),
+        names.MUTATE_POD_PATH: defaulter(_admit_pod),
+        names.VALIDATE_POD_PATH: lambda request: allowed(),
+    }
+
+
+def _default_set(lws: Obj, request: Obj) -> Obj:
+    return defaults.default(lws)
+
+
+def _check_new_set(lws: Obj, warn: Warn) -> None:
+    if faults := aggregate(validate_create(lws)):
+        raise AdmissionDenied(faults)
+
+
+def _check_changed_set(new: Obj, old: Obj, warn: Warn) -> None:
+    if faults := aggregate(validate_update(new, old)):
+        raise AdmissionDenied(faults)
+
+
+def _admit_pod(pod: Obj, request: Obj) -> Obj:
+    return admitted(pod, request.get("namespace", ""))

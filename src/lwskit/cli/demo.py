@@ -1,0 +1,217 @@
+"""`lwskit demo`: a set becomes ready, loses a worker, and exactly that group is made anew."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from lwskit.api import names
+from lwskit.cli import manifests
+from lwskit.cli.interrupt import run_until_interrupted
+from lwskit.cli.session import Session, embedded_session
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.runtime.client.client import Client
+from lwskit.runtime.errors import ConfigurationError, LwskitError
+from lwskit.runtime.kinds import POD
+from lwskit.runtime.objects import Key, Obj, generation_of, is_deleting, is_true, key_of, labels_of, uid_of
+
+REFRESH = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What one look at the cluster shows: the set and its pods by name."""
+
+    lws: Obj
+    pods: Mapping[str, Obj]
+
+    @property
+    def replicas(self) -> int:
+        """Groups asked for."""
+        return self.lws["spec"].get("replicas", 1)
+
+    @property
+    def available(self) -> bool:
+        """Whether the set says of its present generation that all groups are ready."""
+        status = self.lws.get("status") or {}
+        return (
+            is_true(self.lws, "Available")
+            and status.get("observedGeneration") == generation_of(self.lws)
+            and status.get("readyReplicas", 0) == self.replicas
+        )
+
+    def group(self, index: str) -> dict[str, str]:
+        """UIDs by name of one group's pods."""
+        return {n: uid_of(p) for n, p in self.pods.items() if labels_of(p).get(names.GROUP_INDEX_LABEL) == index}
+
+
+@click.command("demo")
+@click.option("-f", "--filename", metavar="FILE", help="A manifest with a LeaderWorkerSet, instead of the sample.")
+@click.option("--nodes", default=3, show_default=True, type=click.IntRange(1, 1000), help="Nodes of the cluster.")
+@click.option(
+    "--timeout", default=60.0, show_default=True, type=click.FloatRange(1.0), help="Seconds to wait for each step."
+)
+def command(filename: str | None, nodes: int, timeout: float) -> None:
+    """Start a cluster in this process, run a LeaderWorkerSet on it, delete a worker and watch its group come back."""
+    objects = manifests.read(filename) if filename else manifests.read(str(sample_path()))
+    sets = [o for o in objects if o["kind"] == names.KIND]
+    if not sets:
+        raise ConfigurationError(f"{filename} holds no {names.KIND}; the demo needs one to show")
+    run_until_interrupted(_demo(objects, sets[0], nodes, timeout))
+
+
+def sample_path() -> Any:
+    """Where the installed copy of the sample manifest lies."""
+    return resources.files("lwskit.cli").joinpath("samples/leaderworkerset.yaml")
+
+
+async def _demo(objects: list[Obj], lws: Obj, nodes: int, timeout: float) -> None:
+    console = Console()
+    console.print(f"Starting a cluster with {nodes} nodes and the LeaderWorkerSet manager in this process…")
+    async with embedded_session(nodes=nodes) as session:
+        await manifests.apply(session.client, objects)
+        key = Key(lws["metadata"].get("namespace") or "default", lws["metadata"]["name"])
+        ready = await _until_ready(console, session, key, timeout)
+        if not ready.pods:
+            console.print(f"{key} asks for no groups, so there is no worker to delete.")
+            return
+        victim, index = _victim(ready)
+        console.print(f"\nDeleting pod [bold]{victim}[/] of group {index}; its whole group must come back, no other.")
+        await session.client.delete(POD, victim, key.namespace)
+        after = await _until_replaced(console, session, key, ready, index, timeout)
+        console.print(_comparison(ready, after, index))
+        _check(ready, after, index)
+        _how_to_go_on(console)
+
+
+async def _look(client: Client, key: Key) -> View:
+    lws = await client.get(LEADER_WORKER_SET, key.name, key.namespace)
+    listed = await client.list(POD, key.namespace, label_selector=f"{names.NAME_LABEL}={key.name}")
+    return View(lws, {p["metadata"]["name"]: p for p in sorted(listed["items"], key=_order)})
+
+
+def _order(pod: Obj) -> tuple[str, int]:
+    labels = labels_of(pod)
+    index = labels.get(names.GROUP_INDEX_LABEL, "")
+    return (index.zfill(8), int(labels.get(names.WORKER_INDEX_LABEL, "0")))
+
+
+async def _until_ready(console: Console, session: Session, key: Key, timeout: float) -> View:
+    return await _follow(console, session.client, key, timeout, lambda view: view.available, "to become ready")
+
+
+async def _until_replaced(
+    console: Console, session: Session, key: Key, before: View, index: str, timeout: float
+) -> View:
+    old = before.group(index)
+
+    def replaced(view: View) -> bool:
+        new = view.group(index)
+        return view.available and new.keys() == old.keys() and not set(new.values()) & set(old.values())
+
+    return await _follow(console, session.client, key, timeout, replaced, f"to have group {index} back")
+
+
+async def _follow(console: Console, client: Client, key: Key, timeout: float, reached: Any, what: str) -> View:
+    """Show the set until `reached` says so. Raises LwskitError when it takes longer than `timeout` seconds."""
+    view = await _look(client, key)
+    try:
+        async with asyncio.timeout(timeout):
+            with Live(_state(view), console=console, refresh_per_second=10, transient=False) as live:
+                while not reached(view):
+                    await asyncio.sleep(REFRESH)
+                    view = await _look(client, key)
+                    live.update(_state(view))
+    except TimeoutError:
+        raise LwskitError(
+            f"waited {timeout:g} s for {names.KIND} {key} {what}; {await _hindrance(client, view)}"
+        ) from None
+    return view
+
+
+async def _hindrance(client: Client, view: View) -> str:
+    """The most telling thing about a set that does not get ready: a pod's condition, else the set's last event."""
+    for pod in view.pods.values():
+        for condition in (pod.get("status") or {}).get("conditions") or ():
+            if condition.get("status") == "False" and condition.get("message"):
+                return f"pod {pod['metadata']['name']}: {condition['message']}"
+    if not view.pods:
+        return "it has no pods; `lwskit up` and `kubectl describe lws` show its events"
+    waiting = sum(not is_true(p, "Ready") for p in view.pods.values())
+    return f"{waiting} of {len(view.pods)} pods are not ready; a longer --timeout may be enough"
+
+
+def _state(view: View) -> Table:
+    status = view.lws.get("status") or {}
+    conditions = ", ".join(c["type"] for c in status.get("conditions") or () if c["status"] == "True") or "not yet"
+    title = f"{key_of(view.lws)}: {status.get('readyReplicas', 0)} of {view.replicas} groups ready ({conditions})"
+    table = Table(title=title, title_justify="left")
+    for column in ("GROUP", "POD", "STATE", "NODE", "UID"):
+        table.add_column(column, no_wrap=True)
+    for name, pod in view.pods.items():
+        node = pod["spec"].get("nodeName", "")
+        table.add_row(labels_of(pod).get(names.GROUP_INDEX_LABEL, "?"), name, _phase(pod), node, uid_of(pod)[:8])
+    return table
+
+
+def _phase(pod: Obj) -> str:
+    if is_deleting(pod):
+        return "[yellow]Terminating[/]"
+    if is_true(pod, "Ready"):
+        return "[green]Ready[/]"
+    return (pod.get("status") or {}).get("phase", "Pending")
+
+
+def _victim(view: View) -> tuple[str, str]:
+    """The first worker of the first group, or its leader where groups have only one pod."""
+    workers = [n for n, p in view.pods.items() if labels_of(p).get(names.WORKER_INDEX_LABEL) != names.LEADER_INDEX]
+    name = (workers or list(view.pods))[0]
+    return name, labels_of(view.pods[name])[names.GROUP_INDEX_LABEL]
+
+
+def _comparison(before: View, after: View, index: str) -> Table:
+    table = Table(title=f"Before and after the deletion in group {index}", title_justify="left")
+    for column in ("GROUP", "POD", "UID BEFORE", "UID AFTER", ""):
+        table.add_column(column, no_wrap=True)
+    for name in sorted(
+        before.pods.keys() | after.pods.keys(), key=lambda n: _order(after.pods.get(n) or before.pods[n])
+    ):
+        pod = after.pods.get(name) or before.pods[name]
+        old, new = _uid(before.pods.get(name)), _uid(after.pods.get(name))
+        verdict = "[green]kept[/]" if old == new else "[cyan]new[/]"
+        table.add_row(labels_of(pod).get(names.GROUP_INDEX_LABEL, "?"), name, old, new, verdict)
+    return table
+
+
+def _uid(pod: Obj | None) -> str:
+    return uid_of(pod)[:8] if pod else "–"
+
+
+def _check(before: View, after: View, index: str) -> None:
+    """Raises LwskitError when another group than `index` changed."""
+    changed = [
+        name
+        for name, pod in before.pods.items()
+        if labels_of(pod).get(names.GROUP_INDEX_LABEL) != index and _uid(pod) != _uid(after.pods.get(name))
+    ]
+    if changed:
+        raise LwskitError(f"pods of other groups were replaced too, which must not happen: {', '.join(changed)}")
+
+
+def _how_to_go_on(console: Console) -> None:
+    console.print(
+        "\nGo on with kubectl: [bold]lwskit up[/] starts the same cluster, stays, and prints the kubeconfig it wrote:\n"
+        "  export KUBECONFIG=<the path it prints>\n"
+        "  kubectl apply --server-side -f your-set.yaml\n"
+        "  kubectl get leaderworkerset,statefulset,pods\n"
+        "  kubectl delete pod leaderworkerset-sample-0-1 && kubectl get pods -w",
+        highlight=False,
+    )

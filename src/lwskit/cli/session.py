@@ -1,0 +1,80 @@
+"""The embedded cluster with our manager on it, as `lwskit demo` and `lwskit up` run it."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from lwskit.admission import configurations
+from lwskit.api.crds import crds
+from lwskit.embedded.apiserver import ApiServer
+from lwskit.embedded.cluster import CONTROLLERS, Cluster
+from lwskit.manager.options import ElectionOptions, Options
+from lwskit.manager.program import Program
+from lwskit.runtime.client.client import Client
+from lwskit.runtime.clock import RealClock, real_random
+from lwskit.runtime.kinds import MUTATING_WEBHOOK_CONFIGURATION, VALIDATING_WEBHOOK_CONFIGURATION
+from lwskit.runtime.webhook import respond
+
+MANAGER = "manager"
+PARTS = (*CONTROLLERS, MANAGER)
+"""What `--without` may name."""
+
+OPTIONS = Options(election=ElectionOptions(enabled=False), graceful_timeout=1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A running embedded cluster: its server, and an administrator's client."""
+
+    server: ApiServer
+    client: Client
+
+
+@asynccontextmanager
+async def embedded_session(*, nodes: int, without: Collection[str] = (), speed: float = 1.0) -> AsyncIterator[Session]:
+    """An embedded cluster with our CRDs and, unless `without` names it, our manager, for the length of the block.
+
+    `speed` divides the kubelet's delays. The webhooks are called in this process. The first error of anything that
+    runs cancels the block and is raised at its end, in a group.
+    """
+    clock, rng = RealClock(), real_random()
+    cluster = Cluster(clock, rng, nodes=nodes, without=frozenset(without) - {MANAGER}, crds=crds(), speed=speed)
+    async with cluster, asyncio.TaskGroup() as tasks:
+        running: asyncio.Task[None] | None = None
+        if MANAGER not in without:
+            hostname = platform.node() or "localhost"
+            program = Program(cluster.client_for(), OPTIONS, clock=clock, rng=rng, hostname=hostname)
+            await register_in_process(cluster, program)
+            running = tasks.create_task(program.run(), name=MANAGER)
+            await _first(program.manager.elected, running)
+        yield Session(cluster.server, cluster.client)
+        if running is not None:
+            running.cancel()
+
+
+async def register_in_process(cluster: Cluster, program: Program) -> None:
+    """Have the embedded API server call the program's webhooks as functions."""
+    for path, handler in program.admission.items():
+        cluster.server.register_admission(f"inprocess://{path}", partial(respond, handler))
+
+    def client_config(path: str) -> dict[str, str]:
+        return {"url": f"inprocess://{path}"}
+
+    await cluster.client.create(MUTATING_WEBHOOK_CONFIGURATION, configurations.mutating(client_config))
+    await cluster.client.create(VALIDATING_WEBHOOK_CONFIGURATION, configurations.validating(client_config))
+
+
+async def _first(event: asyncio.Event, running: asyncio.Task[None]) -> None:
+    """Wait for the event, or for the task that should set it to fail."""
+    waiting = asyncio.create_task(event.wait(), name="lwskit: start")
+    try:
+        await asyncio.wait({waiting, running}, return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            running.result()
+    finally:
+        waiting.cancel()

@@ -1,0 +1,174 @@
+"""Running the manager from this machine against any cluster, for development (`lwskit run`).
+
+The cluster gets the CRDs and webhook configurations that point here. The configurations carry a label, so that what a
+killed process left behind is found again: a stale one with failurePolicy Fail would block the cluster's pods.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import structlog
+
+from lwskit.admission import configurations
+from lwskit.api import names
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.manager import leases
+from lwskit.manager.crds import install as install_crds
+from lwskit.manager.options import ElectionOptions
+from lwskit.runtime.client.client import Client
+from lwskit.runtime.clock import Clock
+from lwskit.runtime.errors import AlreadyExists, ApiError, ConfigurationError, LwskitError, NotFound
+from lwskit.runtime.kinds import (
+    MUTATING_WEBHOOK_CONFIGURATION,
+    NAMESPACE,
+    VALIDATING_WEBHOOK_CONFIGURATION,
+    Kind,
+)
+from lwskit.runtime.objects import Obj, labels_of
+
+log = structlog.get_logger("lwskit.manager.development")
+
+MARK = ("app.kubernetes.io/managed-by", "lwskit-run")
+"""The label of everything that a later start or `--cleanup` may remove."""
+
+CONFIGURATIONS: tuple[tuple[Kind, str], ...] = (
+    (MUTATING_WEBHOOK_CONFIGURATION, names.MUTATING_CONFIGURATION),
+    (VALIDATING_WEBHOOK_CONFIGURATION, names.VALIDATING_CONFIGURATION),
+)
+PROOF_SECONDS = 15.0
+PROOF_NAME = "lwskit-webhook-proof"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where the API server reaches the webhooks: base URL without a path, and the PEM of the CA to trust."""
+
+    url: str
+    ca: bytes
+
+    def client_config(self, path: str) -> dict[str, Any]:
+        """The `clientConfig` of the webhook at `path`."""
+        return {"url": self.url + path, "caBundle": base64.b64encode(self.ca).decode()}
+
+
+def check_url(url: str) -> tuple[str, int]:
+    """Host and port of a `--webhook-url`. Raises ConfigurationError unless it is https with nothing but a host."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or 443
+    except ValueError as e:
+        raise ConfigurationError(f"--webhook-url {url}: {e}; write https://HOST:PORT") from e
+    if parts.scheme != "https" or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise ConfigurationError(f"--webhook-url {url}: write https://HOST:PORT, as the API server can reach it")
+    return parts.hostname, port
+
+
+async def prepare(client: Client, election: ElectionOptions, namespace: str, clock: Clock) -> None:
+    """Make a cluster ready for this manager: refuse while another serves it, remove what a kill left, bring the CRDs.
+
+    Raises ConfigurationError saying who is in the way.
+    """
+    await _refuse_foreign(client)
+    if election.enabled:
+        await leases.refuse_while_renewed(client, namespace, election.name, clock)
+    await cleanup(client)
+    await install_crds(client, clock)
+    await _ensure_namespace(client, namespace)
+
+
+async def _refuse_foreign(client: Client) -> None:
+    for kind, name in CONFIGURATIONS:
+        try:
+            found = await client.get(kind, name)
+        except NotFound:
+            continue
+        if labels_of(found).get(MARK[0]) != MARK[1]:
+            raise ConfigurationError(
+                f"the cluster has a {kind.kind} {name} that is not from `lwskit run`: another LeaderWorkerSet manager "
+                "is installed there; remove it first, or run against another cluster"
+            )
+
+
+async def _ensure_namespace(client: Client, name: str) -> None:
+    try:
+        await client.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    except AlreadyExists:
+        pass
+
+
+async def cleanup(client: Client) -> list[str]:
+    """Remove the webhook configurations of an earlier `lwskit run`; returns what was removed. Others stay."""
+    removed = []
+    for kind, name in CONFIGURATIONS:
+        try:
+            found = await client.get(kind, name)
+            if labels_of(found).get(MARK[0]) != MARK[1]:
+                continue
+            await client.delete(kind, name, uid=found["metadata"]["uid"])
+            removed.append(f"{kind.kind} {name}")
+        except NotFound:
+            continue
+    return removed
+
+
+@asynccontextmanager
+async def registered(client: Client, endpoint: Endpoint, clock: Clock) -> AsyncIterator[None]:
+    """Webhooks registered and proven to be reached, for the length of the block; taken away at its end.
+
+    Raises ConfigurationError, after withdrawing them, when the API server does not reach them. When cancelled they
+    are taken away too.
+    """
+    mark = dict([MARK])
+    bodies: Mapping[Kind, Obj] = {
+        MUTATING_WEBHOOK_CONFIGURATION: configurations.mutating(endpoint.client_config, mark),
+        VALIDATING_WEBHOOK_CONFIGURATION: configurations.validating(endpoint.client_config, mark),
+    }
+    try:
+        for kind, body in bodies.items():
+            await client.create(kind, body)
+        await _prove(client, endpoint, clock)
+        log.info("webhooks registered", url=endpoint.url)
+        yield
+    finally:
+        await asyncio.shield(_withdraw(client))
+
+
+async def _withdraw(client: Client) -> None:
+    try:
+        async with asyncio.timeout(1.5):
+            await cleanup(client)
+    except (LwskitError, TimeoutError) as e:
+        log.warning("webhook configurations may be left behind; run `lwskit run --cleanup`", error=str(e))
+
+
+async def _prove(client: Client, endpoint: Endpoint, clock: Clock) -> None:
+    """A dry-run create that only comes back defaulted when the API server asked us."""
+    probe = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.KIND,
+        "metadata": {"name": PROOF_NAME, "namespace": "default"},
+        "spec": {
+            "leaderWorkerTemplate": {"workerTemplate": {"spec": {"containers": [{"name": "probe", "image": "probe"}]}}}
+        },
+    }
+    deadline = clock.monotonic() + PROOF_SECONDS
+    fault = "the API server did not call it"
+    while clock.monotonic() < deadline:
+        try:
+            answer = await client.create(LEADER_WORKER_SET, probe, dry_run=True)
+            if (answer["spec"].get("networkConfig") or {}).get("subdomainPolicy"):
+                return
+        except ApiError as e:
+            fault = e.message
+        await clock.sleep(0.2)
+    raise ConfigurationError(
+        f"the API server does not reach the webhooks at {endpoint.url}: {fault}; they were withdrawn. "
+        "Give an address of this machine that the API server can reach with --webhook-url https://HOST:PORT"
+    )

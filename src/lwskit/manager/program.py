@@ -1,0 +1,87 @@
+"""The manager as a program on one cluster: caches, controllers, events and election, wired together once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from lwskit.admission.webhooks import handlers
+from lwskit.api import names
+from lwskit.backends import registry
+from lwskit.backends.registry import Backends
+from lwskit.manager.options import ElectionOptions, Options
+from lwskit.reconcilers.setup import group_controller, set_controller
+from lwskit.reconcilers.watches import Watches
+from lwskit.runtime.cache.cache import Cache
+from lwskit.runtime.client.client import Client
+from lwskit.runtime.clock import Clock
+from lwskit.runtime.election import Elector, make_identity
+from lwskit.runtime.events import Recorder
+from lwskit.runtime.execute import Executor
+from lwskit.runtime.manager import Manager
+from lwskit.runtime.webhook import Handler
+
+FIELD_MANAGER = "lwskit"
+"""The field manager of writes that are no server-side applies."""
+
+
+class Program:
+    """Everything that one manager process does on a cluster, whatever transport leads there.
+
+    `client` is used for all requests; `hostname` names this process in events and on the Lease. `manager` can be given
+    more to run (servers) before `run`. `admission` are the webhook handlers by path; who serves them is the caller's
+    business.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        options: Options,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        hostname: str,
+        backends: Backends | None = None,
+    ) -> None:
+        self.cache = Cache(client, clock, rng, keep_manager=names.FIELD_MANAGER)
+        self.watches = Watches(self.cache, backends or registry.find())
+        self.recorder = Recorder(client, clock, names.EVENT_CONTROLLER, f"{names.EVENT_CONTROLLER}-{hostname}")
+        executor = Executor(client, self.cache, self.recorder, clock, FIELD_MANAGER)
+        elector = _elector(client, clock, rng, options, hostname, self.recorder)
+        self.manager = Manager(clock, rng, elector, options.graceful_timeout)
+        self.controllers = (
+            set_controller(self.watches, executor, clock, rng, options.concurrency),
+            group_controller(self.watches, executor, clock, rng, options.concurrency),
+        )
+        self.admission: Mapping[str, Handler] = handlers()
+        for runnable in (self.recorder, self.cache, *self.controllers):
+            self.manager.add(runnable)
+
+    async def run(self) -> None:
+        """Run until cancelled or until something fails.
+
+        Raises the first error, LeaderElectionLost among them. When cancelled, controllers end first, then the caches,
+        then the servers.
+        """
+        await self.manager.run()
+
+
+def _elector(
+    client: Client, clock: Clock, rng: random.Random, options: Options, hostname: str, recorder: Recorder
+) -> Elector | None:
+    election: ElectionOptions = options.election
+    if not election.enabled:
+        return None
+    return Elector(
+        client,
+        clock,
+        rng,
+        options.namespace,
+        election.name,
+        make_identity(hostname, rng),
+        election.lease,
+        election.renew,
+        election.retry,
+        release_on_cancel=election.release,
+        recorder=recorder,
+    )
