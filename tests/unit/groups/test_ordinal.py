@@ -217,6 +217,50 @@ def test_26_surge_groups_have_services_too() -> None:
     assert sorted(cluster.services) == ["x-0", "x-1", "x-2", "x-3"]
 
 
+def test_41_a_new_size_is_rolled_out() -> None:
+    cluster = settled(make_lws())
+    cluster.change(size=4)
+    cluster.settle()
+    assert cluster.target == (2, 1)
+    sizes = [annotations_of(cluster.leaders[i])[names.SIZE_ANNOTATION] for i in (0, 1)]
+    assert sizes == ["3", "4"]
+    assert [cluster.workers[i]["spec"]["replicas"] for i in (0, 1)] == [2, 3]
+
+
+def test_41_groups_get_their_first_workers_through_a_rollout() -> None:
+    cluster = settled(make_lws(size=1))
+    cluster.change(size=2)
+    cluster.settle()
+    for i in (1, 0):
+        cluster.make_ready(i)
+        cluster.settle()
+    assert cluster.target == (2, 0)
+    assert sorted(cluster.workers) == [0, 1]
+    assert (cluster.conditions["Available"], cluster.counts) == ("True", "2/2")
+
+
+def test_42_another_subdomain_policy_is_rolled_out() -> None:
+    cluster = settled(make_lws())
+    cluster.change()
+    cluster.lws["spec"]["networkConfig"] = {"subdomainPolicy": names.SUBDOMAIN_UNIQUE_PER_REPLICA}
+    cluster.settle()
+    assert cluster.target == (2, 1)
+    assert [cluster.leaders[i]["spec"]["subdomain"] for i in (0, 1)] == ["x", "x-1"]
+    assert sorted(cluster.services) == ["x", "x-1"]
+
+
+def test_48_groups_below_the_partition_do_not_hold_back_available() -> None:
+    lws = make_lws()
+    lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] = 1
+    cluster = settled(lws)
+    cluster.change(image="b")
+    cluster.settle()
+    cluster.make_ready(1)
+    cluster.settle()
+    assert (cluster.conditions["Available"], cluster.counts) == ("True", "2/1")
+    assert len(cluster.revisions) == 2
+
+
 def test_43_all_ready_is_available() -> None:
     cluster = settled(make_lws())
     assert cluster.conditions == {"Available": "True", "Progressing": "False", "Degraded": "False"}
