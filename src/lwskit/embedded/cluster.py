@@ -157,7 +157,7 @@ class Cluster:
         if "scheduler" not in self._without:
             client = self.client_for("kube-scheduler")
             pods = Cache(client, clock, rng)
-            events = Recorder(client, clock, scheduler.NAME, f"{scheduler.NAME}-embedded")
+            events = Recorder(client, clock, scheduler.NAME, f"{scheduler.NAME}-embedded", rng)
             run(events, "events of scheduler")
             run(scheduler.build(client, pods, clock, rng, events), "scheduler")
             run(pods, "cache of the scheduler")

@@ -143,13 +143,14 @@ class GarbageCollector:
         node = self.graph.nodes.get(request.uid)
         if node is None:
             return DONE
-        if node.orphaning:
-            return await self._orphan(node)
-        if node.foreground:
-            return await self._foreground(node)
-        if node.deleting:
-            return DONE
-        return await self._collect(node)
+        try:
+            if node.orphaning:
+                return await self._orphan(node)
+            if node.foreground:
+                return await self._foreground(node)
+            return DONE if node.deleting else await self._collect(node)
+        except Conflict as error:
+            return Result(requeue=True, reason=f"it has changed meanwhile: {error}")
 
     async def _orphan(self, node: Node) -> Result:
         for dependent in self.graph.dependents_of(node.identity.uid):

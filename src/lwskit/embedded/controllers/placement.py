@@ -186,7 +186,7 @@ class Placement:
                 fitting.append(state)
             else:
                 reasons.update(found)
-                helpless += any(r in _UNRESOLVABLE for r in found)
+                helpless += any(r in _UNRESOLVABLE for r in found) or checks.exceeds(state)
         if not fitting:
             return Outcome(message=_explain(len(self.nodes), reasons, helpless))
         best = min(fitting, key=lambda s: (_load(s, checks.wanted), len(s.pods), s.name))
@@ -235,6 +235,10 @@ class _Checks:
             return ["node(s) didn't match Pod's node affinity/selector"]
         short = ["Too many pods" if r == "pods" else f"Insufficient {r}" for r in self._short(state)]
         return short or self._between_pods(state)
+
+    def exceeds(self, state: NodeState) -> bool:
+        """Whether the pod needs more of something than the node has in all, so that no other pod's end would help."""
+        return any(amount > (state.capacity(r) or 0) for r, amount in self.wanted.items() if r != "pods" and amount)
 
     def _short(self, state: NodeState) -> list[str]:
         found: list[str] = []
@@ -372,4 +376,4 @@ def _explain(nodes: int, reasons: Mapping[str, int], helpless: int) -> str:
     rest = [f"{victims} No preemption victims found for incoming pod"] if victims else []
     rest += [f"{helpless} Preemption is not helpful for scheduling"] if helpless else []
     preemption = f"preemption: 0/{nodes} nodes are available: {', '.join(sorted(rest))}."
-    return f"0/{nodes} nodes are available: {parts}. no new claims to deallocate, {preemption}"
+    return f"0/{nodes} nodes are available: {parts}. {preemption}"

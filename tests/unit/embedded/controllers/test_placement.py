@@ -43,11 +43,11 @@ def test_the_least_loaded_then_the_first_by_name():
 
 
 def test_what_does_not_fit_is_explained():
-    placement = cluster(node("a", cpu="1"), node("b", cpu="1", unschedulable=True))
+    placement = cluster(node("a", cpu="1"), node("b", cpu="3", unschedulable=True), node("c", cpu="3"))
+    placement.put_pod("x", "c", pod("x", cpu="2"))
     assert placement.choose(pod(cpu="2")).message == (
-        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. no new claims to deallocate, "
-        "preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, "
-        "1 Preemption is not helpful for scheduling."
+        "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu. preemption: 0/3 nodes are "
+        "available: 1 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling."
     )
 
 
