@@ -19,7 +19,7 @@ from lwskit.runtime.kinds import LEASE
 from lwskit.runtime.objects import Obj, ObjectRef, ref_of
 from lwskit.runtime.plan import Event
 
-log = structlog.get_logger("election")
+log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 _FAILURES = (ApiError, ConnectionFailed, TimeoutError)

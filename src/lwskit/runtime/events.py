@@ -21,7 +21,7 @@ from lwskit.runtime.plan import AnswerOf, Event
 from lwskit.runtime.runnable import Group
 from lwskit.runtime.tasks import TaskOwner
 
-log = structlog.get_logger("events")
+log = structlog.get_logger(__name__)
 
 SENDERS = 8
 BUFFER = 1000

@@ -39,7 +39,7 @@ from lwskit.runtime.plan import (
 )
 from lwskit.runtime.request import Result
 
-log = structlog.get_logger("execute")
+log = structlog.get_logger(__name__)
 
 MODIFY_TRIES = 5
 MODIFY_WAIT = 0.01

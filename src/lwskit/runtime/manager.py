@@ -15,7 +15,7 @@ from lwskit.runtime.election import Elector, LeaderElectionLost
 from lwskit.runtime.errors import LwskitError
 from lwskit.runtime.runnable import Group, Runnable, group_of, name_of
 
-log = structlog.get_logger("manager")
+log = structlog.get_logger(__name__)
 
 GRACE = 30.0
 """Seconds that all runnables together have to end."""

@@ -36,7 +36,7 @@ __all__ = [
     "validator",
 ]
 
-log = structlog.get_logger("webhook")
+log = structlog.get_logger(__name__)
 
 LIMIT = 7 * 1024 * 1024
 """Bytes at which a request is too large."""

@@ -16,7 +16,7 @@ from lwskit.runtime.queue import QueueShutDown, WorkQueue
 from lwskit.runtime.request import DONE, Request, Result
 from lwskit.runtime.stats import Histogram
 
-log = structlog.get_logger("controller")
+log = structlog.get_logger(__name__)
 
 Reconcile = Callable[[Request], Awaitable[Result | None]]
 """Looks at what a request names and makes it as it should be; None means the same as DONE."""

@@ -11,7 +11,7 @@ from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import Obj, group_of, uid_of, version_of
 from lwskit.runtime.request import Request
 
-log = structlog.get_logger("controller.handler")
+log = structlog.get_logger(__name__)
 
 LOW_PRIORITY = -100
 """The priority of requests that no change stands behind: the initial list, relists, resyncs."""

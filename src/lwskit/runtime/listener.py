@@ -1,0 +1,117 @@
+"""An HTTP server on one address that ends within two seconds: what webhooks, probes and metrics are served by."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+
+import structlog
+from aiohttp import web
+
+from lwskit.runtime.errors import ConfigurationError
+from lwskit.runtime.tls import CertificateWatcher
+
+log = structlog.get_logger(__name__)
+
+SHUTDOWN = 1.0
+"""Seconds that open requests have to end."""
+_BACKLOG = 128
+
+Serve = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Host and port of `host:port`, `:port` or `[v6]:port`; an empty host is every address.
+
+    Raises ConfigurationError for anything else.
+    """
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise ConfigurationError(f"{text!r} is not an address; write HOST:PORT or :PORT, with a port up to 65535")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+class Listener:
+    """Binds an address and serves it. `name` is for messages; port 0 takes any free one, see `port`."""
+
+    def __init__(
+        self,
+        name: str,
+        host: str,
+        port: int,
+        serve: Serve,
+        *,
+        certificates: CertificateWatcher | None = None,
+        shutdown_timeout: float = SHUTDOWN,
+    ) -> None:
+        self.name = name
+        self.serving = asyncio.Event()
+        """Set while requests are answered."""
+        self._address = (host, port)
+        self._serve = serve
+        self._certificates = certificates
+        self._shutdown_timeout = shutdown_timeout
+        self._socket: socket.socket | None = None
+
+    def bind(self) -> int:
+        """Take the address now, unless it is taken already, and return its port.
+
+        Raises ConfigurationError when it is in use or not ours.
+        """
+        if self._socket is None:
+            host, port = self._address
+            try:
+                self._socket = _listen(host, port)
+            except OSError as error:
+                where = f"{host or '*'}:{port}"
+                raise ConfigurationError(
+                    f"{self.name} cannot listen on {where}: {error.strerror or error}; choose another address"
+                ) from error
+        return self.port
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on. Raises ConfigurationError before `bind`."""
+        if self._socket is None:
+            raise ConfigurationError(f"{self.name} does not listen yet")
+        return self._socket.getsockname()[1]
+
+    def close(self) -> None:
+        """Give an address back that was bound but never served."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    async def run(self) -> None:
+        """Serve until cancelled; then open requests get `shutdown_timeout` seconds. Raises ConfigurationError."""
+        self.bind()
+        assert self._socket is not None
+        server = web.Server(self._serve, access_log=None)
+        runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=self._shutdown_timeout)
+        watching: asyncio.Task[None] | None = None
+        try:
+            await runner.setup()
+            context: ssl.SSLContext | None = self._certificates.context if self._certificates else None
+            await web.SockSite(runner, self._socket, ssl_context=context).start()
+            log.info("serving", server=self.name, port=self.port, tls=context is not None)
+            self.serving.set()
+            if self._certificates is None:
+                await asyncio.get_running_loop().create_future()
+            else:
+                watching = asyncio.create_task(self._certificates.run(), name=f"{self.name}: certificate files")
+                await watching
+        finally:
+            self.serving.clear()
+            if watching is not None:
+                watching.cancel()
+            await runner.cleanup()
+            self.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    if host or not socket.has_dualstack_ipv6():
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    return socket.create_server(("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True)
