@@ -1,30 +1,181 @@
-"""Server-side apply."""
+"""Server-side apply: merge, prune what the manager no longer says, conflicts, ownership.
+
+Source: Kubernetes documentation, "Server-Side Apply".
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 
+from lwskit.embedded import fieldset, managedfields, merging
 from lwskit.embedded.backend import Backend
 from lwskit.embedded.call import Call
-from lwskit.embedded.patch import merge
+from lwskit.embedded.failures import bad_request
+from lwskit.embedded.fieldset import Path, Paths
+from lwskit.embedded.managedfields import BEFORE_FIRST_APPLY, Identity, Managers, Owned
+from lwskit.embedded.structure import Node
+from lwskit.runtime.errors import ApiError, Conflict
 from lwskit.runtime.objects import Obj
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_KUBECTL = "kubectl"
 
 
 class Applier:
-    """Applies."""
+    """Applies configurations over one backend."""
 
     def __init__(self, backend: Backend) -> None:
         self._b = backend
 
     def created(self, call: Call, config: Obj) -> Obj:
-        """The object that an apply makes when there is none."""
-        obj = self._b.codec.decode(call.resource, orjson.loads(orjson.dumps(config)), call.validation)
-        obj["metadata"]["name"] = call.name
+        """The object that an apply makes when there is none. Raises the ApiError of a refusal."""
+        meta: Obj = {"name": call.name}
         if call.resource.namespaced:
-            obj["metadata"]["namespace"] = call.namespace
-        return obj
+            meta["namespace"] = call.namespace
+        empty = orjson.loads(orjson.dumps(self._b.fields.empty(call.resource)))
+        empty |= {"apiVersion": call.resource.api_version, "kind": call.resource.kind}
+        empty["metadata"] = {**empty.get("metadata", {}), **meta}
+        return self.applied(call, empty, config)
 
     def applied(self, call: Call, current: Obj, config: Obj) -> Obj:
-        """The object after an apply."""
-        new = merge(orjson.loads(orjson.dumps(current)), config)
-        return self._b.codec.decode(call.resource, new, call.validation)
+        """The current object after an apply; a fresh object unless nothing changes. Raises the ApiError of a refusal."""
+        b, resource = self._b, call.resource
+        self._check(call, config)
+        node = b.fields.node(resource)
+        if node is None:
+            raise ApiError(
+                f"{resource.kind} has no schema: it cannot be applied server-side", code=422, reason="Invalid"
+            )
+        try:
+            merging.check(node, config)
+        except merging.UndeclaredError as e:
+            place = f"{call.namespace}/{call.name}" if resource.namespaced else f"/{call.name}"
+            raise ApiError(
+                f"failed to create typed patch object ({place}; {resource.api_version}, Kind={resource.kind}): {e}",
+                code=500,
+                reason="",
+            ) from e
+        live = {**current, "metadata": {k: v for k, v in current["metadata"].items() if k != "managedFields"}}
+        managers = managedfields.decode(current["metadata"].get("managedFields"))
+        who = managedfields.identity(call.manager, "Apply", resource.api_version, call.subresource)
+        if not managers and "uid" in current["metadata"]:
+            before = managedfields.identity(BEFORE_FIRST_APPLY, "Update", resource.api_version, "")
+            managers = b.fields.take({}, node, b.fields.empty(resource), live, before, ())
+        force = call.params.get("force", "").lower() in ("1", "true", "t")
+        merged, found = self._apply(node, live, config, managers, who, call, force)
+        meta = {**merged["metadata"], "managedFields": managedfields.encode(found)}
+        if not found:
+            del meta["managedFields"]
+        new = orjson.loads(orjson.dumps({**merged, "metadata": meta}))
+        self._sync_last_applied(call, new, config, current)
+        return b.codec.decode(resource, new, "Ignore")
+
+    def _check(self, call: Call, config: Obj) -> None:
+        resource, meta = call.resource, config.get("metadata") or {}
+        if not config.get("kind") or not config.get("apiVersion"):
+            missing = "Kind" if not config.get("kind") else "apiVersion"
+            raise bad_request(f"invalid object type: Object '{missing}' is missing in the applied configuration")
+        if (config["apiVersion"], config["kind"]) != (resource.api_version, resource.kind):
+            raise bad_request(
+                f"Incorrect version specified in apply patch. Specified patch version: {config['apiVersion']}, "
+                f"expected: {resource.api_version}"
+                if config["apiVersion"] != resource.api_version
+                else f"the kind in the applied configuration ({config['kind']}) is not {resource.kind}"
+            )
+        if meta.get("managedFields"):
+            raise bad_request("metadata.managedFields must be nil")
+        if meta.get("name") not in (None, call.name):
+            raise bad_request(
+                f"the name of the object ({meta['name']}) does not match the name on the URL ({call.name})"
+            )
+
+    def _apply(
+        self, node: Node, live: Obj, config: Obj, managers: Managers, who: Identity, call: Call, force: bool
+    ) -> tuple[Obj, Managers]:
+        """The merged object without managed fields, and the managers after it."""
+        ignored = managedfields.reset_fields(call.resource, call.subresource)
+        merged = merging.merge(node, live, config)
+        paths = (
+            fieldset.drop_below(fieldset.of_object(node, config), ignored)
+            if ignored
+            else fieldset.of_object(node, config)
+        )
+        last = managers.get(who)
+        now = Owned(managedfields.strip(paths), call.resource.api_version, last.time if last else None)
+        with_new = {**managers, who: now}
+        if last is not None and last.paths:
+            merged = self._prune(node, merged, with_new, last.paths)
+        difference = fieldset.compare(node, live, merged).without(ignored)
+        conflicts = {
+            other: overlap
+            for other, owned in with_new.items()
+            if other != who and (overlap := owned.paths & (difference.added | difference.modified))
+        }
+        if conflicts and not force and not self._adopts(call, node, live, conflicts):
+            raise conflict(conflicts)
+        found: Managers = {}
+        for other, owned in with_new.items():
+            left = owned.paths
+            if other != who:
+                left = left - conflicts.get(other, set()) - difference.removed
+            if left:
+                found[other] = Owned(left, owned.api_version, owned.time)
+        unchanged = difference.empty and last is not None and last.paths == now.paths
+        if who in found and not (unchanged and last is not None and last.time):
+            found[who] = Owned(found[who].paths, found[who].api_version, self._b.fields.now())
+        return merged, found
+
+    def _prune(self, node: Node, merged: Obj, managers: Managers, last: Paths) -> Obj:
+        """Take away what this manager said before, says no more, and nobody else owns."""
+        pruned = fieldset.remove(node, merged, fieldset.members(node, last)) or {}
+        owned: Paths = set()
+        for other in managers.values():
+            owned |= other.paths
+        before = fieldset.members(node, fieldset.of_object(node, merged))
+        gone = before - fieldset.members(node, fieldset.of_object(node, pruned))
+        gone -= fieldset.members(node, owned)
+        pruned = fieldset.remove(node, merged, gone) or {}
+        # What vanished only because something above it went, without this manager having owned it, stays.
+        gone = before - fieldset.members(node, fieldset.of_object(node, pruned))
+        gone &= fieldset.members(node, last)
+        return fieldset.remove(node, merged, gone) or {}
+
+    def _adopts(self, call: Call, node: Node, live: Obj, conflicts: dict[Identity, Paths]) -> bool:
+        """kubectl may take over from itself what its client-side apply recorded in an annotation."""
+        if call.manager != _KUBECTL:
+            return False
+        try:
+            recorded = orjson.loads((live["metadata"].get("annotations") or {}).get(LAST_APPLIED, ""))
+        except orjson.JSONDecodeError:
+            return False
+        allowed = fieldset.members(node, fieldset.of_object(node, recorded))
+        return all(paths <= allowed for paths in conflicts.values())
+
+    def _sync_last_applied(self, call: Call, new: Obj, config: Obj, current: Obj) -> None:
+        annotations = new["metadata"].get("annotations")
+        if call.manager != _KUBECTL or LAST_APPLIED not in (current["metadata"].get("annotations") or {}):
+            return
+        if annotations and LAST_APPLIED in annotations:
+            annotations[LAST_APPLIED] = orjson.dumps(config).decode() + "\n"
+
+
+def conflict(conflicts: dict[Identity, Paths]) -> Conflict:
+    """409 that names every field and its owner."""
+    pairs: list[tuple[str, Path]] = sorted((who.shown, path) for who, paths in conflicts.items() for path in paths)
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": fieldset.text(path)}
+        for who, path in pairs
+    ]
+    if len(pairs) == 1:
+        who, path = pairs[0]
+        message = f"Apply failed with 1 conflict: conflict with {who}: {fieldset.text(path)}"
+    else:
+        lines: list[str] = []
+        for who in sorted({w for w, _ in pairs}):
+            lines.append(f"conflicts with {who}:")
+            lines.extend(f"- {fieldset.text(p)}" for w, p in pairs if w == who)
+        message = f"Apply failed with {len(pairs)} conflicts: " + "\n".join(lines)
+    details: dict[str, Any] = {"causes": causes}
+    return Conflict(message, details=details)

@@ -1,7 +1,7 @@
 """What a real server's own admission plugins change and refuse, as far as it touches pods, claims and namespaces.
 
 Source: Kubernetes documentation, "Admission Controllers Reference" (DefaultTolerationSeconds, Priority,
-StorageObjectInUseProtection).
+TaintNodesByCondition, StorageObjectInUseProtection).
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ def create(b: Backend, resource: Resource, obj: Obj) -> None:
     if resource.storage == "/pods":
         _priority(b, resource, obj)
         _tolerations(obj["spec"])
+    elif resource.storage == "/nodes":
+        taints = obj["spec"].setdefault("taints", [])
+        if not any(t.get("key") == _NOT_READY and t.get("effect") == "NoSchedule" for t in taints):
+            taints.append({"effect": "NoSchedule", "key": _NOT_READY})
     elif resource.storage in ("/persistentvolumeclaims", "/persistentvolumes"):
         name = "kubernetes.io/pvc-protection" if resource.plural.endswith("claims") else "kubernetes.io/pv-protection"
         finalizers = obj["metadata"].setdefault("finalizers", [])

@@ -7,7 +7,7 @@ the single key "nested" holds defaults of the struct that stands there, for that
 from __future__ import annotations
 
 import importlib.resources
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -62,11 +62,16 @@ class Defaults:
             return self._visit(ref.name)
         if ref.shape == "list" and ref.element is not None:
             inner = self._element(ref.element)
-            return None if inner is None else lambda items: [inner(item) for item in items] and None
+            return None if inner is None else lambda items: _each(inner, items)
         if ref.shape == "map" and ref.element is not None:
             inner = self._element(ref.element)
-            return None if inner is None else lambda items: [inner(item) for item in items.values()] and None
+            return None if inner is None else lambda items: _each(inner, items.values())
         return None
+
+
+def _each(visit: Visit, items: Iterable[Any]) -> None:
+    for item in items:
+        visit(item)
 
 
 def _is_nested(value: Any) -> bool:
@@ -92,7 +97,7 @@ def _compose(
                 value[name] = clone(default)
         for name, inner in children:
             found = value.get(name)
-            if found:
+            if found is not None:
                 inner(found)
         for name, more in nested.items():
             found = value.get(name)

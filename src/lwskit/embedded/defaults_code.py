@@ -15,11 +15,19 @@ Value = dict[str, Any]
 def container(value: Value) -> None:
     """The pull policy follows the image's tag."""
     if not value.get("imagePullPolicy"):
-        image = value.get("image") or ""
-        name = image.rpartition("/")[2]
-        tag = name.partition("@")[0].partition(":")[2]
-        pinned = "@" in name or tag not in ("", "latest")
-        value["imagePullPolicy"] = "IfNotPresent" if pinned else "Always"
+        value["imagePullPolicy"] = _pull_policy(value.get("image") or "")
+
+
+def _pull_policy(image: str) -> str:
+    name = image.rpartition("/")[2]
+    tag = name.partition("@")[0].partition(":")[2]
+    return "IfNotPresent" if "@" in name or tag not in ("", "latest") else "Always"
+
+
+def image_volume(value: Value) -> None:
+    """The pull policy follows the image's tag."""
+    if not value.get("pullPolicy"):
+        value["pullPolicy"] = _pull_policy(value.get("reference") or "")
 
 
 def pod(value: Value) -> None:
@@ -45,6 +53,12 @@ def pod_spec(value: Value) -> None:
     account = value.get("serviceAccountName") or value.get("serviceAccount")
     if account:
         value["serviceAccountName"] = value["serviceAccount"] = account
+
+
+def volume(value: Value) -> None:
+    """A volume without a source is an empty directory."""
+    if len(value) <= 1:
+        value["emptyDir"] = {}
 
 
 def service_spec(value: Value) -> None:
@@ -93,6 +107,18 @@ def daemon_set_spec(value: Value) -> None:
         rolling.setdefault("maxSurge", 0)
 
 
+def daemon_set(value: Value) -> None:
+    """The annotation that carries an old field; it counts updates of the template no more."""
+    value["metadata"].setdefault("annotations", {}).setdefault("deprecated.daemonset.template.generation", "1")
+
+
+def node(value: Value) -> None:
+    """What can be allocated is what is there, until the kubelet says otherwise."""
+    status = value.get("status") or {}
+    if status.get("capacity") and not status.get("allocatable"):
+        status["allocatable"] = dict(status["capacity"])
+
+
 def labels_from_template(value: Value) -> None:
     """Labels and, in a replication controller, the selector follow the template's labels."""
     spec = value.get("spec") or {}
@@ -134,10 +160,14 @@ CONDITIONAL: dict[str, Callable[[Value], None]] = {
     "core.v1.EphemeralContainer": container,
     "core.v1.Pod": pod,
     "core.v1.PodSpec": pod_spec,
+    "core.v1.Volume": volume,
+    "core.v1.ImageVolumeSource": image_volume,
     "core.v1.ServiceSpec": service_spec,
     "core.v1.Namespace": namespace,
     "core.v1.Secret": secret,
     "core.v1.ReplicationController": labels_from_template,
+    "core.v1.Node": node,
+    "apps.v1.DaemonSet": daemon_set,
     "apps.v1.StatefulSetSpec": stateful_set_spec,
     "apps.v1.DeploymentSpec": deployment_spec,
     "apps.v1.DaemonSetSpec": daemon_set_spec,

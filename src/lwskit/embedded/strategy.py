@@ -46,7 +46,7 @@ def prepare_create(resource: Resource, obj: Obj, types: TypeTable, now: str) -> 
                     "type": "PodScheduled",
                     "status": "False",
                     "lastProbeTime": None,
-                    "lastTransitionTime": None,
+                    "lastTransitionTime": now,
                     "reason": "SchedulingGated",
                     "message": "Scheduling is blocked due to non-empty scheduling gates",
                 }
