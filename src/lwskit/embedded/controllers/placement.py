@@ -117,6 +117,8 @@ class Placement:
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self._homeless: dict[str, dict[str, Obj]] = {}
         self._place: dict[str, tuple[str, Obj]] = {}
+        self.repelling: dict[str, tuple[str, Obj]] = {}
+        """Placed pods that want none of some others near them, with their nodes, by UID."""
 
     def put_node(self, node: Obj) -> None:
         """Add a node or take in its new state."""
@@ -139,6 +141,8 @@ class Placement:
         """Count a pod on a node, in place of what it was before."""
         self.drop_pod(uid)
         self._place[uid] = (node, pod)
+        if (pod["spec"].get("affinity") or {}).get("podAntiAffinity"):
+            self.repelling[uid] = (node, pod)
         state = self.nodes.get(node)
         if state is None:
             self._homeless.setdefault(node, {})[uid] = pod
@@ -150,6 +154,7 @@ class Placement:
         placed = self._place.pop(uid, None)
         if placed is None:
             return False
+        self.repelling.pop(uid, None)
         node, pod = placed
         state = self.nodes.get(node)
         if state is None:
@@ -317,12 +322,13 @@ class _Checks:
 
     def _refused(self) -> set[_Place]:
         """The places where a pod that is there wants none like this one."""
+        nodes = self.placement.nodes
         return {
-            (t.topology, state.labels[t.topology])
-            for state, pod in self._placed()
-            if (pod["spec"].get("affinity") or {}).get("podAntiAffinity")
+            (t.topology, nodes[name].labels[t.topology])
+            for name, pod in self.placement.repelling.values()
+            if name in nodes and not is_terminal(pod)
             for t in self._terms(pod, "podAntiAffinity")
-            if t.topology in state.labels and t.matches(self.pod)
+            if t.topology in nodes[name].labels and t.matches(self.pod)
         }
 
 

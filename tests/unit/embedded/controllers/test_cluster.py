@@ -10,6 +10,7 @@ from lwskit.embedded.cluster import Cluster
 from lwskit.embedded.controllers.kubelet_behaviour import Behaviour
 from lwskit.embedded.controllers.nodes import NodeSpec
 from lwskit.runtime.client.client import Client
+from lwskit.runtime.client.transport import HttpRequest, HttpResponse
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import ConfigurationError, NotFound
 from lwskit.runtime.kinds import (
@@ -171,6 +172,24 @@ class TestStatefulSet:
             await cluster.client.patch(STATEFUL_SET, "web", image(f"i{i}"), "default")
             await settle()
         assert len(await names(cluster.client, CONTROLLER_REVISION)) == 3
+
+    async def test_a_revision_is_sent_as_servers_spell_it(self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+        sent: list[bytes] = []
+        handle = cluster.server.handle
+
+        async def listen(request: HttpRequest, user: str = "admin") -> HttpResponse:
+            if request.method == "POST" and request.path.endswith("/controllerrevisions"):
+                sent.append(request.body or b"")
+            return await handle(request, user)
+
+        monkeypatch.setattr(cluster.server, "handle", listen)
+        await created(
+            cluster.client, 1, template=image("a&b")["spec"]["template"] | {"metadata": {"labels": {"app": "web"}}}
+        )
+        assert len(sent) == 1
+        # Sorted and escaped: otherwise a later patch of its metadata would count as a change of its data.
+        assert b'"data":{"spec":{"template":{"$patch":"replace","metadata":' in sent[0]
+        assert b'"image":"a\\u0026b"' in sent[0]
 
     async def test_a_failed_pod_is_replaced(self, cluster: Cluster):
         before = await created(cluster.client, 1)
