@@ -19,6 +19,7 @@ DNS_1035_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 DNS_1123_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 SUPPORTED_PROVIDERS = ("kubernetes", "volcano")
 FEATURE_GATES = ("WorkloadAwareScheduling",)
+TLS_VERSIONS = ("VersionTLS12", "VersionTLS13")
 
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)")
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -34,7 +35,10 @@ def parse_duration(text: Any) -> timedelta:
     parts = _DURATION.findall(written)
     if not parts or "".join(number + unit for number, unit in parts) != written:
         raise ValueError(f"{written!r} is not a duration; write a number with a unit, such as 15s, 1m30s or 500ms")
-    return timedelta(seconds=sum(float(number) * _UNITS[unit] for number, unit in parts))
+    try:
+        return timedelta(seconds=sum(float(number) * _UNITS[unit] for number, unit in parts))
+    except OverflowError:
+        raise ValueError(f"{written!r} is longer than a duration can be; write a number such as 15s or 1h") from None
 
 
 def format_duration(value: timedelta) -> str:
@@ -53,9 +57,9 @@ Duration = Annotated[timedelta, BeforeValidator(parse_duration), PlainSerializer
 
 
 class _Section(BaseModel):
-    """A part of the file: unknown fields are refused, JSON names are camel case."""
+    """A part of the file: its fields have camel case names, and neither other fields nor other types are taken."""
 
-    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, strict=True, frozen=True)
 
 
 class WebhookSection(_Section):
@@ -97,8 +101,8 @@ class HealthSection(_Section):
 class TlsSection(_Section):
     """Limits of TLS for the webhook and metrics servers."""
 
-    min_version: str = Field(default="", description="VersionTLS12 or VersionTLS13.")
-    cipher_suites: tuple[str, ...] = Field(default=(), description="IANA names; not with VersionTLS13.")
+    min_version: str = Field(default="", description=" or ".join(TLS_VERSIONS) + ".")
+    cipher_suites: tuple[str, ...] = Field(default=(), strict=False, description="IANA names; not with VersionTLS13.")
 
 
 class InternalCertSection(_Section):
@@ -147,12 +151,16 @@ class Configuration(_Section):
         return self
 
 
+_SAID = {"extra_forbidden": "unknown field", "model_type": "write an object with fields here"}
+"""By the type of a fault: what to say instead of pydantic's words."""
+
+
 def faults_of(error: ValidationError) -> list[str]:
     """What is wrong with a file, one sentence a field: path, then reason."""
     faults = []
     for fault in error.errors():
         path = ".".join(str(p) for p in fault["loc"])
-        text = "unknown field" if fault["type"] == "extra_forbidden" else fault["msg"].removeprefix("Value error, ")
+        text = _SAID.get(fault["type"]) or fault["msg"].removeprefix("Value error, ")
         faults.append(f"{path}: {text}" if path else text)
     return faults
 
@@ -192,8 +200,14 @@ def _unsupported(path: str, value: str, supported: tuple[str, ...]) -> str:
 
 
 def _tls_faults(tls: TlsSection) -> list[str]:
-    if tls.min_version not in ("", "VersionTLS12", "VersionTLS13"):
-        return ["tls.minVersion: invalid minVersion. Please use VersionTLS12 or VersionTLS13"]
-    if tls.min_version == "VersionTLS13" and tls.cipher_suites:
-        return ["tls.cipherSuites: cipher suites may not be specified when minVersion is 'VersionTLS13'"]
+    if tls.min_version not in ("", *TLS_VERSIONS):
+        return [
+            f"tls.minVersion: unable to parse TLS options from configuration: invalid minVersion: "
+            f'"{tls.min_version}". Please use {" or ".join(TLS_VERSIONS)}'
+        ]
+    if tls.min_version == TLS_VERSIONS[1] and tls.cipher_suites:
+        return [
+            "tls.cipherSuites: unable to parse TLS options from configuration: "
+            f"cipher suites may not be specified when minVersion is '{tls.min_version}'"
+        ]
     return []

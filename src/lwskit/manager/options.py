@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pydantic
+import structlog
 import yaml
 
-from lwskit.api.configuration import Configuration, faults_of, validate
+from lwskit.api.configuration import API_VERSIONS, Configuration, faults_of, validate
 from lwskit.runtime.errors import ConfigurationError
+
+log = structlog.get_logger("setup")
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 DEFAULT_NAMESPACE = "lws-system"
@@ -89,12 +92,14 @@ def load(path: str | None) -> Configuration:
     if not path:
         return Configuration()
     try:
-        text = Path(path).read_text()
+        text = Path(path).read_text(encoding="utf-8")
     except OSError as e:
         raise ConfigurationError(f"cannot read the configuration file {path}: {e.strerror}") from e
+    except UnicodeDecodeError as e:
+        raise ConfigurationError(f"cannot read the configuration file {path}: it is not UTF-8 text") from e
     try:
         data = yaml.load(text, Loader=_StrictLoader)
-    except yaml.YAMLError as e:
+    except (yaml.YAMLError, ValueError, RecursionError) as e:
         raise ConfigurationError(f"the configuration file {path} is not valid YAML: {_one_line(e)}") from e
     if not isinstance(data, dict):
         raise ConfigurationError(f"the configuration file {path} holds no object with apiVersion and kind")
@@ -104,6 +109,13 @@ def load(path: str | None) -> Configuration:
         raise ConfigurationError(f"the configuration file {path}: " + "; ".join(faults_of(e))) from e
     if faults := validate(configuration):
         raise ConfigurationError(f"the configuration file {path}: " + "; ".join(faults))
+    if configuration.api_version != API_VERSIONS[0]:
+        log.warning(
+            "this version of the configuration file is deprecated and will not be read by a later release",
+            file=path,
+            version=configuration.api_version,
+            instead=API_VERSIONS[0],
+        )
     return configuration
 
 
@@ -139,9 +151,9 @@ def resolve(configuration: Configuration, flags: Flags, *, namespace: str, webho
 def _override(options: Options, flags: Flags) -> Options:
     election: dict[str, Any] = {
         "enabled": flags.leader_elect,
-        "lease": flags.lease_duration and flags.lease_duration.total_seconds(),
-        "renew": flags.renew_deadline and flags.renew_deadline.total_seconds(),
-        "retry": flags.retry_period and flags.retry_period.total_seconds(),
+        "lease": _seconds(flags.lease_duration),
+        "renew": _seconds(flags.renew_deadline),
+        "retry": _seconds(flags.retry_period),
         "name": flags.resource_name,
     }
     changes: dict[str, Any] = {
@@ -154,24 +166,32 @@ def _override(options: Options, flags: Flags) -> Options:
     return replace(options, **changes)
 
 
-def split_address(address: str) -> tuple[str | None, int]:
-    """Host (None for all) and port of `host:port`. Raises ConfigurationError when it is neither."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535:
-        raise ConfigurationError(f"{address!r} is not an address to listen on; write :8081 or 127.0.0.1:8081")
-    return host.strip("[]") or None, int(port)
+def _seconds(duration: timedelta | None) -> float | None:
+    return None if duration is None else duration.total_seconds()
 
 
 def _address(text: str) -> str | None:
     return None if text in ("", "0") else text
 
 
+_EMPTY_IS_DEFAULT = {
+    "webhook": ("certDir",),
+    "leaderElection": ("resourceLock", "resourceName"),
+    "metrics": ("bindAddress",),
+    "health": ("healthProbeBindAddress", "readinessEndpointName", "livenessEndpointName"),
+}
+"""Fields by section whose empty value stands for the default (specification: 60 §3.2)."""
+
+
 def _without_empty(data: dict[str, Any]) -> dict[str, Any]:
-    """Sections written as null, and empty addresses, count as not written."""
-    kept = {k: v for k, v in data.items() if v is not None}
-    for section, field in (("metrics", "bindAddress"), ("health", "healthProbeBindAddress")):
-        if isinstance(kept.get(section), dict) and kept[section].get(field) == "":
-            kept[section] = {k: v for k, v in kept[section].items() if k != field}
+    """What is written as null, and some empty texts, count as not written."""
+    kept = {}
+    for section, value in data.items():
+        if isinstance(value, dict):
+            empty = _EMPTY_IS_DEFAULT.get(section, ())
+            kept[section] = {k: v for k, v in value.items() if v is not None and not (v == "" and k in empty)}
+        elif value is not None:
+            kept[section] = value
     return kept
 
 
@@ -179,10 +199,16 @@ class _StrictLoader(yaml.SafeLoader):
     """A loader that refuses a key written twice."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        """Build a mapping, refusing duplicates. Raises yaml.YAMLError."""
-        seen: set[Any] = set()
+        """Build a mapping, refusing duplicates and names that are no text. Raises yaml.YAMLError."""
+        seen: set[str] = set()
         for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=deep)
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the name of a field must be a text, not {key!r}", key_node.start_mark
+                )
             if key in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f'key "{key}" is written twice', key_node.start_mark
@@ -191,5 +217,9 @@ class _StrictLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep=deep)
 
 
-def _one_line(error: yaml.YAMLError) -> str:
-    return " ".join(str(error).split())
+def _one_line(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return " ".join(str(error).split())
+    said = ", ".join(text for text in (getattr(error, "context", None), getattr(error, "problem", None)) if text)
+    return f"line {mark.line + 1}, column {mark.column + 1}: {said}"
