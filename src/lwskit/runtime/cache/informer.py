@@ -57,6 +57,7 @@ class Informer:
         self._views: list[View] = []
         self._stale_views: set[int] = set()
         self._handlers: list[tuple[Handler, bool]] = []
+        self._health_handlers: list[Callable[[bool], None]] = []
         self._clock = clock
         self._resync = max(resync, 1.0) * (0.9 + 0.2 * rng.random()) if resync else None
         self._seen = ""
@@ -69,12 +70,27 @@ class Informer:
             label_selector=label_selector,
             field_selector=field_selector,
             streaming=streaming,
+            on_health=self._health_changed,
         )
 
     @property
     def healthy(self) -> bool:
         """False while the watch is known to be broken or has not brought the first list: the store may be behind."""
         return self._watcher.healthy
+
+    def add_health_handler(self, handler: Callable[[bool], None]) -> None:
+        """Call a function whenever `healthy` changes, with its new value.
+
+        Whoever holds back while the watch is broken learns here that it may go on: no event has to come.
+        """
+        self._health_handlers.append(handler)
+
+    def _health_changed(self, healthy: bool) -> None:
+        for handler in [*self._health_handlers]:
+            try:
+                handler(healthy)
+            except Exception:
+                log.exception("health handler failed", kind=self.kind.qualified, handler=repr(handler))
 
     @property
     def last_error(self) -> LwskitError | None:

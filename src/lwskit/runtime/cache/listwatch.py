@@ -6,7 +6,7 @@ Specification: 70 §2.2–2.7. The driver is `lwskit.runtime.cache.watcher`.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
@@ -33,6 +33,8 @@ IDLE_MARGIN = 5.0
 INITIAL_SILENCE = 30.0
 """Seconds without a byte after which a server is taken not to know streaming lists."""
 SHORT_WATCH = 1.0
+SETTLE = 1.0
+"""Seconds that a watch opened again after a failure is given to bring what was missed."""
 MISSING_KIND_DELAY = 10.0
 """The longest wait, in seconds, between attempts to list a kind that the server does not serve (yet)."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -137,14 +139,24 @@ class _Pages:
 class ListWatch:
     """Follows one collection. Call `next` for what to do, then the method that fits what came of it.
 
-    `last_version` is how far the collection is known; `healthy` is False while that is known to be out of date.
+    `last_version` is how far the collection is known; `on_health` is called whenever `healthy` changes.
     All `now` are monotonic seconds.
     """
 
-    def __init__(self, kind: Kind, rng: random.Random, *, streaming: bool = True) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        rng: random.Random,
+        *,
+        streaming: bool = True,
+        on_health: Callable[[bool], None] = lambda healthy: None,
+    ) -> None:
         self.kind = kind
         self.last_version = ""
-        self.healthy = False
+        self.settling = False
+        """True when the driver is to call `settled` after SETTLE seconds of the stream that it opened."""
+        self._healthy = False
+        self._on_health = on_health
         self.leaving = False
         """True when the driver is to close the stream it reads."""
         self.last_error: LwskitError | None = None
@@ -188,6 +200,11 @@ class ListWatch:
         if version:
             query["resourceVersion"] = version
         return OpenWatch(query, idle)
+
+    @property
+    def healthy(self) -> bool:
+        """False while the collection is known to be out of date: no list yet, or a watch that broke."""
+        return self._healthy
 
     @staticmethod
     def idle_of(timeout_seconds: int) -> float:
@@ -256,7 +273,13 @@ class ListWatch:
     def opened(self, now: float) -> None:
         """The stream is open: the server accepted the request."""
         self._opened = now
-        if self._phase is _Phase.WATCH:
+        # What was missed comes first, and nothing says where it ends.
+        self.settling = self._phase is _Phase.WATCH and not self._healthy
+
+    def settled(self) -> None:
+        """The stream that was opened has lasted SETTLE seconds."""
+        if self.settling and not self.leaving:
+            self.settling = False
             self._works()
 
     def refused(self, error: LwskitError, now: float) -> None:
@@ -308,7 +331,7 @@ class ListWatch:
                 self._end_round(failure, now)
             return
         if error is not None:
-            self.healthy = False
+            self._turn(False)
             self.last_error = error
         if self._phase is _Phase.STREAM:
             if error is not None and self._count == 0:
@@ -341,9 +364,7 @@ class ListWatch:
         return None
 
     def _replace(self, objects: list[Obj], version: str) -> Replace:
-        if self._phase is _Phase.STREAM:
-            # The stream that brought the list goes on as the watch.
-            self._works()
+        self._works()
         self._phase = _Phase.WATCH
         self._synthetic = False
         self._unavailable = False
@@ -351,12 +372,17 @@ class ListWatch:
         return Replace(objects, version)
 
     def _works(self) -> None:
-        self.healthy = True
         self.last_error = None
+        self._turn(True)
+
+    def _turn(self, healthy: bool) -> None:
+        if healthy != self._healthy:
+            self._healthy = healthy
+            self._on_health(healthy)
 
     def _stream_failed(self, error: LwskitError, now: float, *, opening: bool = False) -> None:
         self.leaving = True
-        self.healthy = False
+        self._turn(False)
         retry = isinstance(error, TooManyRequests) or (opening and isinstance(error, ConnectionFailed))
         if retry:
             self._pause(error, now)
@@ -373,7 +399,7 @@ class ListWatch:
         self._phase = _Phase.LIST
 
     def _end_round(self, error: LwskitError, now: float) -> None:
-        self.healthy = False
+        self._turn(False)
         self._phase = _Phase.STREAM if self._streaming else _Phase.LIST
         self._pause(error, now)
 

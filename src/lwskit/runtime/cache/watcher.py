@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from lwskit.runtime.cache.lines import LineSplitter
-from lwskit.runtime.cache.listwatch import ListPage, ListWatch, OpenWatch, Wait, WatchEvent
+from lwskit.runtime.cache.listwatch import SETTLE, ListPage, ListWatch, OpenWatch, Wait, WatchEvent
 from lwskit.runtime.client import requests
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.transport import StreamResponse
@@ -24,7 +24,8 @@ log = structlog.get_logger(__name__)
 class Watcher:
     """Lists and watches one collection, for ever, whatever the server does.
 
-    `streaming` asks for streaming lists first. Specification: 70 §2.2–2.7.
+    `streaming` asks for streaming lists first; `on_health` is called whenever `healthy` changes.
+    Specification: 70 §2.2–2.7.
     """
 
     def __init__(
@@ -38,18 +39,19 @@ class Watcher:
         label_selector: str | None = None,
         field_selector: str | None = None,
         streaming: bool = True,
+        on_health: Callable[[bool], None] = lambda healthy: None,
     ) -> None:
         self._kind = kind
         self._client = client
         self._clock = clock
         self._namespace = namespace
         self._selectors = {"labelSelector": label_selector or None, "fieldSelector": field_selector or None}
-        self._machine = ListWatch(kind, rng, streaming=streaming)
+        self._machine = ListWatch(kind, rng, streaming=streaming, on_health=on_health)
         self._told = ""
 
     @property
     def healthy(self) -> bool:
-        """False from the moment a stream is known to be broken until its successor is open and up to date."""
+        """False before the first list, and after a failure until a list or a new stream has made up for it."""
         return self._machine.healthy
 
     @property
@@ -94,13 +96,13 @@ class Watcher:
         machine = self._machine
         idle = machine.idle_of(int(step.query["timeoutSeconds"]))
         opening = self._client.watch(self._kind, self._namespace, idle_timeout=idle, **self._selectors, **step.query)
-        open_ = False
+        open_, settling = False, None
         try:
             async with opening as response:
                 open_ = True
                 machine.opened(self._clock.monotonic())
-                if machine.healthy:
-                    self._tell(None)
+                if machine.settling:
+                    settling = asyncio.get_running_loop().call_later(SETTLE, self._settled)
                 await self._read(response, step.idle, idle, sink)
         except (ApiError, ConnectionFailed) as e:
             now = self._clock.monotonic()
@@ -110,6 +112,14 @@ class Watcher:
                 machine.ended(e, now)
             else:
                 machine.broken(e, now)
+        finally:
+            if settling is not None:
+                settling.cancel()
+
+    def _settled(self) -> None:
+        self._machine.settled()
+        if self._machine.healthy:
+            self._tell(None)
 
     async def _read(
         self, response: StreamResponse, initial: float, idle: float, sink: Callable[[WatchEvent], None]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -57,9 +57,13 @@ async def start(clock: Clock) -> AsyncIterator[Start]:
     """Start an informer on a script and let the loop settle; stops it at the end of the test."""
     tasks: list[asyncio.Task[None]] = []
 
-    async def begin(*parts: Part, settle: float = 0.0, streaming: bool = False, **options: Any) -> Running:
+    async def begin(
+        *parts: Part, settle: float = 0.0, streaming: bool = False, views: Sequence[Any] = (), **options: Any
+    ) -> Running:
         script = Script(*parts)
         informer = Informer(POD, Client(script), clock, random.Random(7), streaming=streaming, **options)
+        for view in views:
+            informer.add_view(view)
         recorder = Recorder()
         informer.add_handler(recorder)
         tasks.append(asyncio.create_task(informer.run()))
