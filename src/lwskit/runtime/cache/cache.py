@@ -13,6 +13,7 @@ from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import Obj
+from lwskit.runtime.tasks import TaskOwner
 
 _Selection = tuple[Kind, str, str, str]
 
@@ -21,7 +22,8 @@ class Cache:
     """All informers of a program, shared by its controllers.
 
     `keep_manager` is the field manager whose Apply entries of managedFields stay in stored objects. `streaming` asks
-    for streaming lists. Specification: 70 §2.9, §2.11.
+    for streaming lists. `resync` is the period in seconds after which handlers that want it get everything again.
+    Specification: 70 §2.9, §2.11.
     """
 
     def __init__(
@@ -32,14 +34,16 @@ class Cache:
         *,
         keep_manager: str | None = None,
         streaming: bool = True,
+        resync: float | None = None,
     ) -> None:
         self._client = client
         self._clock = clock
         self._rng = rng
         self._streaming = streaming
+        self._resync = resync
         self._default_transform = strip_managed_fields(keep_manager)
         self._informers: dict[_Selection, Informer] = {}
-        self._group: asyncio.TaskGroup | None = None
+        self._owner: TaskOwner | None = None
 
     def informer(
         self,
@@ -68,29 +72,38 @@ class Cache:
                 field_selector,
                 transform or self._default_transform,
                 streaming=self._streaming,
+                resync=self._resync,
             )
-            if self._group is not None:
-                self._start(self._group, found)
+            if self._owner is not None:
+                self._start(self._owner, found)
         return found
 
     def informers(self, kind: Kind | None = None) -> list[Informer]:
         """The informers that exist, all or those of one kind."""
         return [i for i in self._informers.values() if kind is None or i.kind == kind]
 
+    def find(self, kind: Kind) -> Informer | None:
+        """The unrestricted informer of a kind, or its only one; None when it has none.
+
+        Raises ConfigurationError when it has several that are all restricted.
+        """
+        found = self._informers.get((kind, "", "", ""))
+        if found is not None:
+            return found
+        several = self.informers(kind)
+        if len(several) > 1:
+            raise ConfigurationError(f"{kind.qualified} has {len(several)} informers; take the store of one of them")
+        return several[0] if several else None
+
     def store(self, kind: Kind) -> Store:
         """The store of a kind: of its unrestricted informer, or of its only one.
 
         Raises ConfigurationError when the kind has no informer, or several that are all restricted.
         """
-        found = self._informers.get((kind, "", "", ""))
-        if found is not None:
-            return found.store
-        several = self.informers(kind)
-        if len(several) == 1:
-            return several[0].store
-        if several:
-            raise ConfigurationError(f"{kind.qualified} has {len(several)} informers; take the store of one of them")
-        raise ConfigurationError(f"{kind.qualified} is not cached; ask the cache for its informer before reading")
+        found = self.find(kind)
+        if found is None:
+            raise ConfigurationError(f"{kind.qualified} is not cached; ask the cache for its informer before reading")
+        return found.store
 
     def ingest(self, kind: Kind, obj: Obj) -> None:
         """Hand the server's answer to a write of our own to the informers of its kind."""
@@ -107,24 +120,33 @@ class Cache:
         for informer in [*self._informers.values()]:
             await informer.wait_synced()
 
+    @property
+    def running(self) -> bool:
+        """Whether `run` is under way."""
+        return self._owner is not None
+
     async def run(self) -> None:
         """Run all informers, also those asked for later, until cancelled.
 
         Raises ConfigurationError when it runs already.
         """
-        if self._group is not None:
+        if self._owner is not None:
             raise ConfigurationError("this cache runs already")
         try:
-            async with asyncio.TaskGroup() as group:
-                self._group = group
+            async with TaskOwner("cache") as owner:
+                self._owner = owner
                 for informer in [*self._informers.values()]:
-                    self._start(group, informer)
-                # Stay, even without informers: later ones are started in this group.
-                await asyncio.get_running_loop().create_future()
+                    self._start(owner, informer)
+                # Stay even without informers: those asked for later are started here.
+                owner.start(_for_ever(), "stays open")
         finally:
-            self._group = None
+            self._owner = None
 
     @staticmethod
-    def _start(group: asyncio.TaskGroup, informer: Informer) -> None:
+    def _start(owner: TaskOwner, informer: Informer) -> None:
         where = f" in {informer.namespace}" if informer.namespace else ""
-        group.create_task(informer.run(), name=f"informer {informer.kind.qualified}{where}")
+        owner.start(informer.run(), f"informer {informer.kind.qualified}{where}")
+
+
+async def _for_ever() -> None:
+    await asyncio.get_running_loop().create_future()

@@ -19,6 +19,7 @@ from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import LwskitError
 from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import Obj, Selector, key_of, labels_of, newer, uid_of, version_of
+from lwskit.runtime.tasks import TaskOwner
 
 log = structlog.get_logger(__name__)
 
@@ -130,9 +131,9 @@ class Informer:
         if self._resync is None:
             await self._watcher.run(self.handle)
             return
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._watcher.run(self.handle), name=f"watch {self.kind.qualified}")
-            group.create_task(self._resync_for_ever(self._resync), name=f"resync {self.kind.qualified}")
+        async with TaskOwner(f"informer {self.kind.qualified}") as owner:
+            owner.start(self._watcher.run(self.handle), "watch")
+            owner.start(self._resync_for_ever(self._resync), "resync")
 
     async def _resync_for_ever(self, period: float) -> None:
         await self.wait_synced()
