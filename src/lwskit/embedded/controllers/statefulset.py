@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-import orjson
-
 from lwskit.embedded.controllers import adoption
 from lwskit.embedded.controllers import statefulset_revisions as history
 from lwskit.embedded.controllers.statefulset_plan import SetPlan, Snapshot, batches, decide, status_differs
@@ -136,9 +134,7 @@ class StatefulSets:
     async def _create(self, stateful_set: Obj, revision: Obj, collisions: int) -> tuple[Obj, int]:
         while True:
             try:
-                # A server keeps these bytes and refuses every patch that it would spell in another way.
-                sent = revision | {"data": orjson.Fragment(history.encode(revision["data"]))}
-                created = await self._client.create(CONTROLLER_REVISION, sent)
+                created = await self._client.create(CONTROLLER_REVISION, revision)
             except AlreadyExists:
                 meta = revision["metadata"]
                 created = await self._client.get(CONTROLLER_REVISION, meta["name"], meta["namespace"])

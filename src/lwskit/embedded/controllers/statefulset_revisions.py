@@ -5,12 +5,12 @@ Source: Kubernetes documentation, "StatefulSets": revision history; API referenc
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lwskit.embedded.controllers.statefulset_pods import revision_of
+from lwskit.runtime.client.requests import encode
 from lwskit.runtime.kinds import STATEFUL_SET
 from lwskit.runtime.objects import Obj, controller_reference
 
@@ -32,14 +32,6 @@ def template_of(revision: Mapping[str, Any]) -> Obj:
     template = dict(revision["data"]["spec"]["template"])
     template.pop("$patch", None)
     return template
-
-
-def encode(data: Mapping[str, Any]) -> bytes:
-    """The bytes that the hash is taken from: keys sorted, no spaces, `<`, `>` and `&` escaped."""
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    for char in "<>&\u2028\u2029":
-        text = text.replace(char, f"\\u{ord(char):04x}")
-    return text.encode()
 
 
 def hash_of(data: Mapping[str, Any], collisions: int) -> str:
