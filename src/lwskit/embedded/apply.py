@@ -51,7 +51,8 @@ class Applier:
         try:
             merging.check(node, config)
         except merging.UndeclaredError as e:
-            place = f"{call.namespace}/{call.name}" if resource.namespaced else f"/{call.name}"
+            meta = config.get("metadata") or {}
+            place = f"{meta.get('namespace', '')}/{meta.get('name', '')}"
             raise ApiError(
                 f"failed to create typed patch object ({place}; {resource.api_version}, Kind={resource.kind}): {e}",
                 code=500,
@@ -61,8 +62,9 @@ class Applier:
         managers = managedfields.decode(current["metadata"].get("managedFields"))
         who = managedfields.identity(call.manager, "Apply", resource.api_version, call.subresource)
         if not managers and "uid" in current["metadata"]:
+            ignored = managedfields.reset_fields(resource, call.subresource)
             before = managedfields.identity(BEFORE_FIRST_APPLY, "Update", resource.api_version, "")
-            managers = b.fields.take({}, node, b.fields.empty(resource), live, before, ())
+            managers = b.fields.take({}, node, b.fields.empty(resource), live, before, ignored)
         force = call.params.get("force", "").lower() in ("1", "true", "t")
         merged, found = self._apply(node, live, config, managers, who, call, force)
         meta = {**merged["metadata"], "managedFields": managedfields.encode(found)}
@@ -70,20 +72,13 @@ class Applier:
             del meta["managedFields"]
         new = orjson.loads(orjson.dumps({**merged, "metadata": meta}))
         self._sync_last_applied(call, new, config, current)
-        return b.codec.decode(resource, new, "Ignore")
+        return b.codec.decode(resource, new, "Ignore", keep_nulls=True)
 
     def _check(self, call: Call, config: Obj) -> None:
         resource, meta = call.resource, config.get("metadata") or {}
-        if not config.get("kind") or not config.get("apiVersion"):
-            missing = "Kind" if not config.get("kind") else "apiVersion"
-            raise bad_request(f"invalid object type: Object '{missing}' is missing in the applied configuration")
-        if (config["apiVersion"], config["kind"]) != (resource.api_version, resource.kind):
-            raise bad_request(
-                f"Incorrect version specified in apply patch. Specified patch version: {config['apiVersion']}, "
-                f"expected: {resource.api_version}"
-                if config["apiVersion"] != resource.api_version
-                else f"the kind in the applied configuration ({config['kind']}) is not {resource.kind}"
-            )
+        version, kind = config.get("apiVersion", ""), config.get("kind", "")
+        if (version, kind) != (resource.api_version, resource.kind):
+            raise bad_request(f"invalid object type: {version}, Kind={kind}")
         if meta.get("managedFields"):
             raise bad_request("metadata.managedFields must be nil")
         if meta.get("name") not in (None, call.name):
@@ -103,7 +98,7 @@ class Applier:
             else fieldset.of_object(node, config)
         )
         last = managers.get(who)
-        now = Owned(managedfields.strip(paths), call.resource.api_version, last.time if last else None)
+        now = Owned(paths, call.resource.api_version, last.time if last else None)
         with_new = {**managers, who: now}
         if last is not None and last.paths:
             merged = self._prune(node, merged, with_new, last.paths)
@@ -117,13 +112,13 @@ class Applier:
             raise conflict(conflicts)
         found: Managers = {}
         for other, owned in with_new.items():
-            left = owned.paths
-            if other != who:
-                left = left - conflicts.get(other, set()) - difference.removed
+            if other == who:
+                left = managedfields.strip(owned.paths)
+            else:
+                left = owned.paths - conflicts.get(other, set()) - difference.removed
             if left:
                 found[other] = Owned(left, owned.api_version, owned.time)
-        unchanged = difference.empty and last is not None and last.paths == now.paths
-        if who in found and not (unchanged and last is not None and last.time):
+        if who in found and not difference.empty:
             found[who] = Owned(found[who].paths, found[who].api_version, self._b.fields.now())
         return merged, found
 

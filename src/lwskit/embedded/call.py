@@ -5,10 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from lwskit.embedded.failures import bad_request, method_not_allowed, no_such_resource, not_found
+from lwskit.embedded.failures import (
+    bad_request,
+    invalid_options,
+    method_not_allowed,
+    no_such_resource,
+    not_found,
+    not_supported,
+)
 from lwskit.embedded.resources import Registry, Resource
 from lwskit.runtime.client.transport import HttpRequest
 
+_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -37,7 +45,7 @@ class Call:
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing is to be stored. Raises InvalidRequest for a value other than All."""
+        """Whether nothing is to be stored."""
         return "dryRun" in self.params
 
     @property
@@ -51,7 +59,7 @@ class Call:
 
     @property
     def validation(self) -> str:
-        """How unknown fields are treated. Raises InvalidRequest."""
+        """How unknown fields are treated: Ignore, Warn or Strict."""
         return self.params.get("fieldValidation") or "Warn"
 
 
@@ -121,11 +129,18 @@ def _check(call: Call) -> None:
         if call.verb == "create":
             raise bad_request("an empty namespace may not be set during creation")
         raise no_such_resource()
+    _check_options(call)
+
+
+def _check_options(call: Call) -> None:
+    kind = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}.get(call.verb)
+    if kind is None:
+        return
+    errors = []
     dry_run = call.params.get("dryRun")
     if dry_run is not None and dry_run != "All":
-        raise bad_request(f'dryRun: Unsupported value: ["{dry_run}"]: supported values: "All"')
-    if call.params.get("fieldValidation") not in (None, "", "Ignore", "Warn", "Strict"):
-        raise bad_request(
-            f'fieldValidation: Unsupported value: "{call.params["fieldValidation"]}": '
-            'supported values: "Ignore", "Warn", "Strict"'
-        )
+        errors.append(not_supported("dryRun", [dry_run], ["All"]))
+    if call.params.get("fieldValidation", "") not in _VALIDATIONS:
+        errors.append(not_supported("fieldValidation", call.params["fieldValidation"], _VALIDATIONS))
+    if errors:
+        raise invalid_options(kind, errors)

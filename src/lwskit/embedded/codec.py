@@ -97,11 +97,13 @@ class Codec:
         validation: str = "Warn",
         raw: bytes | None = None,
         warn: Callable[[str], None] | None = None,
+        *,
+        keep_nulls: bool = False,
     ) -> Obj:
         """An object in the form of `resource`, with defaults; `body` must belong to the caller and is used up.
 
         `validation` is the fieldValidation parameter; `warn` is told about unknown fields; `raw` is the text in which
-        to look for doubled keys. Raises InvalidRequest.
+        to look for doubled keys; `keep_nulls` leaves nulls of custom resources. Raises InvalidRequest.
         """
         if not isinstance(body, dict):
             raise bad_request(
@@ -118,7 +120,13 @@ class Codec:
             )
         unknown: list[str] = []
         report = unknown.append if validation != "Ignore" else _nothing
-        obj = self._custom(resource, body, report) if resource.custom else self._typed(resource, body, report)
+        reset = isinstance(body.get("metadata"), dict) and body["metadata"].get("managedFields") in ([], [{}])
+        obj = self._custom(resource, body, report, keep_nulls) if resource.custom else self._typed(resource, body, report)
+        if reset:
+            # An explicit empty list asks to forget all field owners; it must not look like an absent one.
+            obj["metadata"]["managedFields"] = []
+        if resource.custom:
+            unknown.sort()
         problems = [f'unknown field "{path}"' for path in unknown]
         if validation == "Strict" and raw is not None:
             problems = [f'duplicate field "{path}"' for path in duplicate_fields(raw)] + problems
@@ -159,7 +167,7 @@ class Codec:
             f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {text}'
         )
 
-    def _custom(self, resource: Resource, body: Obj, report: Callable[[str], None]) -> Obj:
+    def _custom(self, resource: Resource, body: Obj, report: Callable[[str], None], keep_nulls: bool) -> Obj:
         assert resource.custom is not None
         body.setdefault("metadata", {})
         for path in self.types.unknown("meta.v1.ObjectMeta", body["metadata"], "metadata"):
@@ -171,7 +179,8 @@ class Codec:
         if not resource.custom.preserve:
             schema.prune(body, resource.custom.schema, self.types, report)
         schema.apply_defaults(body, resource.custom.schema)
-        schema.drop_nulls(body, resource.custom.schema)
+        if not keep_nulls:
+            schema.drop_nulls(body, resource.custom.schema)
         return {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": meta} | {
             k: v for k, v in body.items() if k not in ("apiVersion", "kind", "metadata")
         }
@@ -197,11 +206,9 @@ class Codec:
         """What a Go decoder says about a value of a wrong type: the struct, the path and the Go type of the field."""
         steps = [s for s in _STEP.sub("", error.path).split(".") if s]
         if root == "ObjectMeta" and steps and steps[0] == "metadata":
-            prefix, steps = ["metadata"], steps[1:]
-        else:
-            prefix = []
+            steps = steps[1:]
         ref: TypeRef | None = TypeRef("struct", type_name)
-        owner = type_name
+        owner, named = type_name, []
         for step in steps:
             while ref is not None and ref.shape == "list":
                 ref = ref.element
@@ -209,6 +216,7 @@ class Codec:
                 break
             if ref.shape == "struct":
                 owner = ref.name
+                named.append(step)
                 field = self.types.fields(ref.name).get(step)
                 ref = field.type if field else None
             elif ref.shape == "map":
@@ -218,7 +226,9 @@ class Codec:
             ref = ref.element
         if ref is not None and ref.shape == "scalar" and ref.name not in _GO_ZERO:
             return _special(ref.name, bad)
-        where = ".".join([*prefix, *steps])
+        if ref is not None and ref.shape == "map" and isinstance(bad, dict | int | float | str) and "[" in error.path:
+            ref = ref.element
+        where = ".".join(named)
         return (
             f"json: cannot unmarshal {json_kind(bad)} into Go struct field {owner.rpartition('.')[2]}.{where} "
             f"of type {_go_type(ref)}"

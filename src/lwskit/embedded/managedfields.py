@@ -206,7 +206,9 @@ class FieldManager:
                 found[other] = owned if len(left) == len(owned.paths) else replace(owned, paths=left)
         if taken:
             kept = before.paths - difference.removed if before else set()
-            found[who] = Owned(kept | taken, who.api_version, self.now())
+            # A scale does not say when.
+            time = None if who.subresource == "scale" else self.now()
+            found[who] = Owned(kept | taken, who.api_version, time)
         return found
 
 

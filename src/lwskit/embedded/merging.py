@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from lwskit.embedded.structure import Node
 
 _MISSING: Any = object()
@@ -22,11 +24,14 @@ class UndeclaredError(Exception):
 
 def check(node: Node, value: Any, path: str = "") -> None:
     """Raises UndeclaredError when the value has fields that the type lacks."""
-    if value is None or node.shape in ("leaf", "deduced"):
+    if value is None or node.shape == "deduced":
+        return
+    if node.shape == "leaf":
+        _check_scalar(node.scalar, value, path)
         return
     if node.shape == "map":
         if not isinstance(value, dict):
-            raise UndeclaredError(path, f"expected map, got {value!r}")
+            raise UndeclaredError(path, f"expected map, got {_shown(value)}")
         for name, item in value.items():
             child = node.child(name)
             if child is None:
@@ -34,29 +39,70 @@ def check(node: Node, value: Any, path: str = "") -> None:
             check(child, item, f"{path}.{name}")
         return
     if not isinstance(value, list):
-        raise UndeclaredError(path, f"expected list, got {value!r}")
+        raise UndeclaredError(path, f"expected list, got {_shown(value)}")
     seen: set[str] = set()
     for i, item in enumerate(value):
         if node.shape == "keyed" and not isinstance(item, dict):
             raise UndeclaredError(path, f"element {i}: associative list with keys may not have non-map elements")
+        if node.shape == "keyed" and all(item.get(k) is None and node.defaults.get(k) is None for k in node.keys):
+            raise UndeclaredError(
+                path,
+                f"element {i}: associative list with keys has an element that omits all key fields "
+                f"{list_text(node.keys)} (and doesn't have default values for any key fields)",
+            )
         key = node.item_key(item)
         if key in seen:
             raise UndeclaredError(path, f"duplicate entries for key [{_key_text(node, item)}]")
         seen.add(key)
-        for name in node.keys:
-            if item.get(name) is None and node.defaults.get(name) is None:
-                raise UndeclaredError(
-                    path,
-                    f"element {i}: associative list with keys has an element that omits key field "
-                    f'"{name}" (and doesn\'t have default value)',
-                )
         if node.element is not None:
             check(node.element, item, f"{path}[{_key_text(node, item)}]")
 
 
+def _check_scalar(scalar: str, value: Any, path: str) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if scalar == "numeric" and not number:
+        raise UndeclaredError(path, f"expected numeric (int or float), got {_GO_NAMES[type(value)]}")
+    if scalar == "string" and not isinstance(value, str):
+        raise UndeclaredError(path, f"expected string, got {_shown(value)}")
+    if scalar == "boolean" and not isinstance(value, bool):
+        raise UndeclaredError(path, f"expected boolean, got {_shown(value)}")
+
+
+_GO_NAMES = {
+    str: "string",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+}
+
+
+def _shown(value: Any) -> str:
+    """A value as the real server's texts print it."""
+    if isinstance(value, list):
+        return "&{[" + " ".join(_inner(v) for v in value) + "]}"
+    if isinstance(value, dict):
+        return "&{map[" + " ".join(f"{k}:{_inner(v)}" for k, v in sorted(value.items())) + "]}"
+    return "&{" + _inner(value) + "}"
+
+
+def _inner(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + " ".join(_inner(v) for v in value) + "]"
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{k}:{_inner(v)}" for k, v in sorted(value.items())) + "]"
+    return str(value).lower() if isinstance(value, bool) else ("<nil>" if value is None else str(value))
+
+
+def list_text(names: tuple[str, ...]) -> str:
+    """Names in brackets, quoted."""
+    return "[" + " ".join(f'"{n}"' for n in names) + "]"
+
+
 def _key_text(node: Node, item: Any) -> str:
     if node.shape == "set":
-        return f"={item!r}"
+        return f"={orjson.dumps(item).decode()}"
     found = {k: item.get(k, node.defaults.get(k)) for k in node.keys}
     return ",".join(f'{k}="{v}"' if isinstance(v, str) else f"{k}={v}" for k, v in sorted(found.items()))
 

@@ -19,10 +19,11 @@ Shape = Literal["leaf", "map", "keyed", "set", "deduced"]
 class Node:
     """One type: `leaf` is replaced as a whole; `map` has declared fields, others, or both; `keyed` and `set` are lists.
 
-    `deduced` is data without a type: its maps merge, everything else in it is a leaf.
+    `deduced` is data without a type: its maps merge, everything else in it is a leaf. `scalar` says which values a
+    leaf takes: string, numeric or boolean; empty for any.
     """
 
-    __slots__ = ("_fields", "defaults", "element", "keys", "shape")
+    __slots__ = ("_fields", "defaults", "element", "keys", "scalar", "shape")
 
     def __init__(
         self,
@@ -31,8 +32,10 @@ class Node:
         element: Node | None = None,
         keys: tuple[str, ...] = (),
         defaults: Mapping[str, Any] | None = None,
+        scalar: str = "",
     ) -> None:
         self.shape: Shape = shape
+        self.scalar = scalar
         self.element = element
         self.keys = keys
         self.defaults = defaults or {}
@@ -61,6 +64,9 @@ class Node:
 
 
 LEAF = Node("leaf")
+_STRING, _NUMERIC, _BOOLEAN = (Node("leaf", scalar=s) for s in ("string", "numeric", "boolean"))
+_SCALARS = {"string": _STRING, "integer": _NUMERIC, "number": _NUMERIC, "boolean": _BOOLEAN}
+_GO_SCALARS = {"string": _STRING, "bool": _BOOLEAN, "int32": _NUMERIC, "int64": _NUMERIC, "float64": _NUMERIC}
 DEDUCED = Node("deduced")
 DEDUCED.element = DEDUCED
 
@@ -85,7 +91,7 @@ class Structures:
     def _field(self, field: Field) -> Node:
         ref = field.type
         if field.atomic or ref.shape in ("scalar", "any"):
-            return LEAF
+            return _GO_SCALARS.get(ref.name, LEAF)
         if ref.shape == "list":
             assert ref.element is not None
             if field.list_type == "set":
@@ -105,7 +111,7 @@ class Structures:
         if ref.shape == "map":
             assert ref.element is not None
             return Node("map", element=self._ref(ref.element))
-        return LEAF
+        return _GO_SCALARS.get(ref.name, LEAF)
 
     def custom(self, schema: Schema) -> Node:
         """The node of a custom resource with that schema."""
@@ -141,11 +147,11 @@ class Structures:
             if isinstance(additional, dict):
                 node.element = self._schema(additional)
             elif schema.get(PRESERVE) or additional:
-                if not node._fields and not root and not schema.get(EMBEDDED):
+                if kind is None and not node._fields:
                     return DEDUCED
                 node.element = DEDUCED
             if root or schema.get(EMBEDDED):
                 node._fields["apiVersion"] = node._fields["kind"] = LEAF
                 node._fields["metadata"] = self.builtin("meta.v1.ObjectMeta")
             return node
-        return LEAF
+        return _SCALARS.get(kind or "", LEAF)
