@@ -7,7 +7,7 @@ import re
 from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import CONTROLLER_REVISION, STATEFUL_SET
-from lwskit.runtime.objects import controller_of
+from lwskit.runtime.objects import controller_of, controller_reference, is_controlled_by
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.support import Sets, revision_key
 
@@ -121,22 +121,22 @@ async def test_a_missing_revision_is_made_with_the_key_of_the_workload(cluster: 
     assert await sets.pod_uids() == pods
 
 
-async def test_revisions_of_a_namesake_are_ignored(cluster: TestCluster, sets: Sets):
+async def test_revisions_of_another_owner_are_ignored(cluster: TestCluster, sets: Sets):
     """20 §14 line 6: given revisions of another UID with the same name label, they count for nothing."""
-    old = await sets.running(replicas=1, size=1)
-    (left,) = await sets.revisions()
-    await cluster.delete(LEADER_WORKER_SET, "llm", propagation="Orphan")
-    await cluster.eventually(lambda: cluster.gone(LEADER_WORKER_SET, "llm"))
-    await cluster.delete(STATEFUL_SET, "llm")
-    await cluster.eventually(lambda: cluster.gone(STATEFUL_SET, "llm"))
-    body = {"metadata": {"ownerReferences": [{**(controller_of(left) or {}), "uid": old["metadata"]["uid"]}]}}
-    await cluster.patch(CONTROLLER_REVISION, left["metadata"]["name"], {**body, "revision": 7})
-
-    await sets.create(replicas=1, size=1, image="img:other")
-
-    async def numbered_from_one() -> None:
-        mine = await sets.live()
-        owned = [r for r in await sets.revisions() if (controller_of(r) or {}).get("uid") == mine["metadata"]["uid"]]
-        assert [r["revision"] for r in owned] == [1]
-
-    await cluster.eventually(numbered_from_one)
+    other = await sets.create("other", replicas=0)
+    body = {
+        "metadata": {
+            "name": "llm-left-7",
+            "labels": {names.NAME_LABEL: "llm", names.REVISION_LABEL: "left"},
+            "ownerReferences": [controller_reference(other, LEADER_WORKER_SET)],
+        },
+        "data": {"spec": {"leaderWorkerTemplate": {"size": 9}}},
+        "revision": 7,
+    }
+    await cluster.create(CONTROLLER_REVISION, body)
+    mine = await sets.running(replicas=1, size=1)
+    assert [
+        r["revision"] for r in await sets.revisions() if is_controlled_by(r, LEADER_WORKER_SET, mine["metadata"]["uid"])
+    ] == [1]
+    await sets.settled()
+    assert "llm-left-7" in await cluster.names(CONTROLLER_REVISION)
