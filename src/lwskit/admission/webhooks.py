@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from lwskit.admission.pod import admitted
 from lwskit.api import defaults, names
 from lwskit.api.validation import aggregate, validate_create, validate_update
+from lwskit.groups.encoding import canonical_quantities
 from lwskit.runtime.objects import Obj
 from lwskit.runtime.webhook import AdmissionDenied, Handler, Warn, allowed, defaulter, validator
 
@@ -22,7 +23,7 @@ def handlers() -> Mapping[str, Handler]:
 
 
 def _default_set(lws: Obj, request: Obj) -> Obj:
-    return defaults.default(lws)
+    return canonical_quantities(defaults.default(lws))
 
 
 def _check_new_set(lws: Obj, warn: Warn) -> None:

@@ -61,3 +61,29 @@ def network_config(spec: Mapping[str, Any]) -> dict[str, Any]:
     """
     encoded = table().encode("NetworkConfig", spec.get("networkConfig"), _NETWORK_PATH)
     return encoded if encoded["subdomainPolicy"] else {"subdomainPolicy": names.SUBDOMAIN_SHARED}
+
+
+def canonical_quantities(lws: dict[str, Any]) -> dict[str, Any]:
+    """A set whose quantities are spelled as the API's types spell them (`1000m` as `1`), as a new object.
+
+    Nothing else changes: what the types do not know or would drop stays. A template that cannot be read as such stays
+    as it is, for the schema to refuse.
+    """
+    spec = lws.get("spec")
+    if not isinstance(spec, dict) or not isinstance(spec.get("leaderWorkerTemplate"), dict):
+        return lws
+    try:
+        encoded = leader_worker_template(spec)
+    except typed.DecodeError:
+        return lws
+    return {**lws, "spec": {**spec, "leaderWorkerTemplate": _spelled(spec["leaderWorkerTemplate"], encoded)}}
+
+
+def _spelled(raw: Any, encoded: Any) -> Any:
+    """`raw` with the leaves of `encoded` where both have one."""
+    if isinstance(raw, dict) and isinstance(encoded, dict):
+        return {k: _spelled(v, encoded[k]) if k in encoded else v for k, v in raw.items()}
+    if isinstance(raw, list) and isinstance(encoded, list) and len(raw) == len(encoded):
+        return [_spelled(r, e) for r, e in zip(raw, encoded, strict=True)]
+    nested = (dict, list)
+    return raw if isinstance(raw, nested) or isinstance(encoded, nested) or encoded is None else encoded

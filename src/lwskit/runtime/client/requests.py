@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
@@ -14,6 +15,7 @@ from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import Obj
 
 JSON = "application/json"
+_NOT_PLAIN_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 class PatchType(StrEnum):
@@ -25,6 +27,7 @@ class PatchType(StrEnum):
     APPLY = "application/apply-patch+yaml"
 
 
+_NOT_PLAIN_IN_YAML = re.compile("[\x7f-\x9f\ufeff\ufffe\uffff]")
 _ESCAPED = tuple((char.encode(), f"\\u{ord(char):04x}".encode()) for char in "<>&\u2028\u2029")
 
 
@@ -39,6 +42,16 @@ def encode(value: Any) -> bytes:
         # These characters stand nowhere in JSON but in strings.
         body = body.replace(char, escaped)
     return body
+
+
+def _plain_in_yaml(document: bytes) -> bytes:
+    """A JSON document that a YAML parser reads as the same text, since servers read the bodies of applies as YAML.
+
+    Characters that would break lines there or are not allowed are escaped. Source: YAML 1.2, chapter 5.
+    """
+    if document.isascii() and b"\x7f" not in document:
+        return document
+    return _NOT_PLAIN_IN_YAML.sub(lambda m: f"\\u{ord(m[0]):04x}", document.decode()).encode()
 
 
 def query(**values: Any) -> tuple[tuple[str, str], ...]:
@@ -101,9 +114,8 @@ def patch(
     if patch_type is PatchType.APPLY and not field_manager:
         raise InvalidRequest("a server-side apply needs a field manager")
     params = _write_query(dry_run, field_manager, force=force)
-    return HttpRequest(
-        "PATCH", kind.path(namespace, name, subresource), params, _headers(patch_type.value), encode(body)
-    )
+    encoded = _plain_in_yaml(encode(body)) if patch_type is PatchType.APPLY else encode(body)
+    return HttpRequest("PATCH", kind.path(namespace, name, subresource), params, _headers(patch_type.value), encoded)
 
 
 def delete(
