@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 
 from lwskit.api import names
-from lwskit.cli import manifests
+from lwskit.cli import logs, manifests
 from lwskit.cli.interrupt import run_until_interrupted
 from lwskit.cli.session import Session, embedded_session
 from lwskit.groups.kinds import LEADER_WORKER_SET
@@ -59,8 +59,10 @@ class View:
 @click.option(
     "--timeout", default=60.0, show_default=True, type=click.FloatRange(1.0), help="Seconds to wait for each step."
 )
-def command(filename: str | None, nodes: int, timeout: float) -> None:
+@click.pass_context
+def command(context: click.Context, filename: str | None, nodes: int, timeout: float) -> None:
     """Start a cluster in this process, run a LeaderWorkerSet on it, delete a worker and watch its group come back."""
+    logs.setup(context, "error")
     objects = manifests.read(filename) if filename else manifests.read(str(sample_path()))
     sets = [o for o in objects if o["kind"] == names.KIND]
     if not sets:

@@ -7,18 +7,15 @@ import platform
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 
-from lwskit.admission import configurations
 from lwskit.api.crds import crds
 from lwskit.embedded.apiserver import ApiServer
 from lwskit.embedded.cluster import CONTROLLERS, Cluster
+from lwskit.manager import inprocess
 from lwskit.manager.options import ElectionOptions, Options
 from lwskit.manager.program import Program
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import RealClock, real_random
-from lwskit.runtime.kinds import MUTATING_WEBHOOK_CONFIGURATION, VALIDATING_WEBHOOK_CONFIGURATION
-from lwskit.runtime.webhook import respond
 
 MANAGER = "manager"
 PARTS = (*CONTROLLERS, MANAGER)
@@ -49,24 +46,12 @@ async def embedded_session(*, nodes: int, without: Collection[str] = (), speed: 
         if MANAGER not in without:
             hostname = platform.node() or "localhost"
             program = Program(cluster.client_for(), OPTIONS, clock=clock, rng=rng, hostname=hostname)
-            await register_in_process(cluster, program)
+            await inprocess.register(cluster.server, cluster.client, program.admission)
             running = tasks.create_task(program.run(), name=MANAGER)
             await _first(program.manager.elected, running)
         yield Session(cluster.server, cluster.client)
         if running is not None:
             running.cancel()
-
-
-async def register_in_process(cluster: Cluster, program: Program) -> None:
-    """Have the embedded API server call the program's webhooks as functions."""
-    for path, handler in program.admission.items():
-        cluster.server.register_admission(f"inprocess://{path}", partial(respond, handler))
-
-    def client_config(path: str) -> dict[str, str]:
-        return {"url": f"inprocess://{path}"}
-
-    await cluster.client.create(MUTATING_WEBHOOK_CONFIGURATION, configurations.mutating(client_config))
-    await cluster.client.create(VALIDATING_WEBHOOK_CONFIGURATION, configurations.validating(client_config))
 
 
 async def _first(event: asyncio.Event, running: asyncio.Task[None]) -> None:

@@ -125,7 +125,7 @@ async def registered(client: Client, endpoint: Endpoint, clock: Clock) -> AsyncI
     Raises ConfigurationError, after withdrawing them, when the API server does not reach them. When cancelled they
     are taken away too.
     """
-    mark = dict([MARK])
+    mark: dict[str, str] = {MARK[0]: MARK[1]}
     bodies: Mapping[Kind, Obj] = {
         MUTATING_WEBHOOK_CONFIGURATION: configurations.mutating(endpoint.client_config, mark),
         VALIDATING_WEBHOOK_CONFIGURATION: configurations.validating(endpoint.client_config, mark),

@@ -8,6 +8,7 @@ from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock, parse_time
 from lwskit.runtime.errors import ConfigurationError, NotFound
 from lwskit.runtime.kinds import LEASE
+from lwskit.runtime.objects import Obj
 
 LOOK_EVERY = 0.5
 LONG_SILENT = timedelta(minutes=10)
@@ -38,7 +39,7 @@ async def refuse_while_renewed(client: Client, namespace: str, name: str, clock:
             )
 
 
-async def _record(client: Client, namespace: str, name: str) -> dict[str, object] | None:
+async def _record(client: Client, namespace: str, name: str) -> Obj | None:
     try:
         return (await client.get(LEASE, name, namespace)).get("spec") or {}
     except NotFound:

@@ -47,8 +47,8 @@ class Program:
         self.watches = Watches(self.cache, backends or registry.find())
         self.recorder = Recorder(client, clock, names.EVENT_CONTROLLER, f"{names.EVENT_CONTROLLER}-{hostname}")
         executor = Executor(client, self.cache, self.recorder, clock, FIELD_MANAGER)
-        elector = _elector(client, clock, rng, options, hostname, self.recorder)
-        self.manager = Manager(clock, rng, elector, options.graceful_timeout)
+        self.elector = _elector(client, clock, rng, options, hostname, self.recorder)
+        self.manager = Manager(clock, rng, self.elector, options.graceful_timeout)
         self.controllers = (
             set_controller(self.watches, executor, clock, rng, options.concurrency),
             group_controller(self.watches, executor, clock, rng, options.concurrency),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from lwskit.api import names
 from lwskit.groups import identity, member, ownership
-from lwskit.groups.model import MemberSnapshot
+from lwskit.groups.model import DecisionError, MemberSnapshot
 from lwskit.reconcilers.watches import BY_GROUP, BY_SET, PodWork, Watches, group_of_pod, read
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.execute import Executor, Fresh, reconcile
@@ -41,14 +41,13 @@ class GroupReconciler:
             return empty
         watches, namespace = self._watches, request.namespace
         set_key = Key(namespace, ownership.set_name(pod))
-        leader = read(fresh, POD, Key(namespace, ownership.leader_name(pod)), watches.pods.store)
         is_leader = identity.is_leader(pod)
         return MemberSnapshot(
             now=self._clock.now(),
             pod=pod,
             deleted=request.deleted,
             lws=read(fresh, watches.sets.kind, set_key, watches.sets.store),
-            leader=pod if is_leader else leader,
+            leader=self._leader(pod, fresh),
             owner=None if is_leader else self._owner(pod, fresh),
             workers=self._workload(Key(namespace, ownership.workers_name(pod)), fresh) if is_leader else None,
             service=watches.services.store.get(Key(namespace, ownership.service_name(pod))) if is_leader else None,
@@ -65,6 +64,15 @@ class GroupReconciler:
             return work.last_seen
         pod = read(fresh, POD, request.key, self._watches.pods.store)
         return pod if pod is not None and request.uid in ("", uid_of(pod)) else None
+
+    def _leader(self, pod: Obj, fresh: Fresh) -> Obj | None:
+        """The pod that leads the group now: for a leader the one of its name, which may be a successor."""
+        try:
+            name = ownership.leader_name(pod)
+        except DecisionError:
+            # A worker that tells no leader; whether that matters is for the decision to say.
+            return None
+        return read(fresh, POD, Key(pod["metadata"]["namespace"], name), self._watches.pods.store)
 
     def _owner(self, worker: Obj, fresh: Fresh) -> Obj | None:
         reference = controller_of(worker)

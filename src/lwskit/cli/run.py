@@ -1,0 +1,109 @@
+"""`lwskit run`: the manager from this machine against any cluster, for development."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import tempfile
+from pathlib import Path
+
+import click
+
+from lwskit.cli.interrupt import run_until_interrupted
+from lwskit.cli.logs import log_options
+from lwskit.manager import development, version
+from lwskit.manager.options import DEFAULT_NAMESPACE, ElectionOptions, Options
+from lwskit.manager.program import FIELD_MANAGER, Program
+from lwskit.manager.servers import webhook_server
+from lwskit.runtime.certs import make_ca, make_server_cert
+from lwskit.runtime.client.client import Client
+from lwskit.runtime.client.config import connect, server_url
+from lwskit.runtime.clock import Clock, RealClock, real_random
+from lwskit.runtime.tls import TlsFiles
+
+LOOPBACK = "127.0.0.1"
+
+
+@click.command("run")
+@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig; else $KUBECONFIG, in-cluster, ~/.kube/config.")
+@click.option("--context", "context_name", metavar="NAME", help="Context in the kubeconfig.")
+@click.option("--namespace", default=DEFAULT_NAMESPACE, show_default=True, help="Namespace of the Lease.")
+@click.option("--webhook-port", default=0, type=click.IntRange(0, 65535), help="Port of the webhooks; 0 for any.")
+@click.option(
+    "--webhook-url", metavar="URL", help="https://HOST:PORT by which the API server reaches this machine's webhooks."
+)
+@click.option("--cleanup", is_flag=True, help="Only remove what an earlier run left behind, and exit.")
+@log_options
+def command(
+    kubeconfig: str | None,
+    context_name: str | None,
+    namespace: str,
+    webhook_port: int,
+    webhook_url: str | None,
+    cleanup: bool,
+) -> None:
+    """Run the manager here, against the cluster of a kubeconfig: CRDs and webhooks are brought, webhooks taken away.
+
+    The webhooks are registered with a certificate made for this run; Ctrl-C withdraws them. CRDs stay.
+    """
+    if cleanup:
+        run_until_interrupted(_cleanup(kubeconfig, context_name))
+        return
+    host, port = development.check_url(webhook_url) if webhook_url else (LOOPBACK, webhook_port)
+    options = Options(
+        namespace=namespace, election=ElectionOptions(release=True), graceful_timeout=1.0, metrics_address=None
+    )
+    if webhook_port and webhook_url:
+        port = webhook_port
+    run_until_interrupted(_run(kubeconfig, context_name, options, host, port, webhook_url))
+
+
+async def _connect(kubeconfig: str | None, context: str | None, clock: Clock) -> Client:
+    return await connect(kubeconfig, context, user_agent=version.user_agent(), field_manager=FIELD_MANAGER, clock=clock)
+
+
+async def _cleanup(kubeconfig: str | None, context: str | None) -> None:
+    client = await _connect(kubeconfig, context, RealClock())
+    try:
+        removed = await development.cleanup(client)
+        for name in removed:
+            click.echo(f"removed {name}")
+        if not removed:
+            click.echo("nothing was left behind")
+    finally:
+        await client.close()
+
+
+async def _run(
+    kubeconfig: str | None, context: str | None, options: Options, host: str, port: int, url: str | None
+) -> None:
+    clock, rng = RealClock(), real_random()
+    client = await _connect(kubeconfig, context, clock)
+    try:
+        with tempfile.TemporaryDirectory(prefix="lwskit-run-") as folder:
+            await development.prepare(client, options.election, options.namespace, clock)
+            ca = make_ca(clock.now(), rng)
+            names, addresses = ([], [host]) if _is_address(host) else ([host], [])
+            certificate = make_server_cert(ca, names, addresses, clock.now(), rng)
+            files = TlsFiles.in_folder(Path(folder))
+            files.key.touch(mode=0o600)
+            files.cert.write_bytes(certificate.cert_pem)
+            files.key.write_bytes(certificate.key_pem)
+            program = Program(client, options, clock=clock, rng=rng, hostname=platform.node() or "localhost")
+            server = webhook_server(program, files, clock, LOOPBACK if url is None else "", port)
+            async with asyncio.TaskGroup() as tasks:
+                running = tasks.create_task(program.run(), name="manager")
+                await server.serving.wait()
+                endpoint = development.Endpoint(url or f"https://{host}:{server.port}", ca.cert_pem)
+                async with development.registered(client, endpoint, clock):
+                    await program.manager.elected.wait()
+                    click.echo(
+                        f"serving LeaderWorkerSets on {server_url(client)}; webhooks at {endpoint.url}; Ctrl-C ends it"
+                    )
+                    await asyncio.wait({running})
+    finally:
+        await client.close()
+
+
+def _is_address(host: str) -> bool:
+    return ":" in host or host.replace(".", "").isdecimal()

@@ -1,0 +1,98 @@
+"""The servers beside the controllers: webhooks, health, metrics."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+from lwskit.manager.options import Options, WebhookOptions
+from lwskit.manager.program import Program
+from lwskit.runtime.clock import Clock
+from lwskit.runtime.errors import ConfigurationError
+from lwskit.runtime.health import HealthServer
+from lwskit.runtime.listener import parse_address
+from lwskit.runtime.metrics import Metrics, MetricsServer
+from lwskit.runtime.tls import TlsFiles
+from lwskit.runtime.webhook_server import WebhookServer
+
+_VERSIONS = {"": ssl.TLSVersion.TLSv1_2, "VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
+
+
+def tls_files(options: WebhookOptions) -> TlsFiles:
+    """Where the serving certificate lies, with the limits that the options set.
+
+    Raises ConfigurationError naming the folder when a file is missing.
+    """
+    folder = Path(options.cert_dir)
+    missing = [name for name in ("tls.crt", "tls.key") if not (folder / name).is_file()]
+    if missing:
+        raise ConfigurationError(
+            f"the webhook certificate is missing: {folder} has no {' and no '.join(missing)}; put the certificate "
+            "there, name another folder with webhook.certDir, or switch webhooks off with ENABLE_WEBHOOKS=false"
+        )
+    return TlsFiles(
+        folder / "tls.crt",
+        folder / "tls.key",
+        min_version=_VERSIONS[options.min_tls],
+        ciphers=":".join(_openssl_name(c) for c in options.ciphers),
+    )
+
+
+def webhook_server(program: Program, files: TlsFiles, clock: Clock, host: str, port: int) -> WebhookServer:
+    """A server of the program's webhooks, added to what its manager runs."""
+    server = WebhookServer(files, clock, host=host, port=port)
+    for path, handler in program.admission.items():
+        server.register(path, handler)
+    program.manager.add(server)
+    return server
+
+
+def add_servers(program: Program, options: Options, metrics: Metrics, clock: Clock) -> None:
+    """Add every server that the options ask for. Raises ConfigurationError for certificates and addresses in use.
+
+    Metrics are served without authentication, so an address without a host means this machine only.
+    """
+    for controller in program.controllers:
+        metrics.add_controller(controller)
+    if program.elector is not None:
+        metrics.add_elector(program.elector)
+    webhooks = None
+    if options.webhook.enabled:
+        files = tls_files(options.webhook)
+        webhooks = webhook_server(program, files, clock, options.webhook.host, options.webhook.port)
+        metrics.add_webhooks(webhooks)
+    if options.health_address is not None:
+        host, port = parse_address(options.health_address)
+        health = HealthServer(host, port, liveness=options.liveness_path, readiness=options.readiness_path)
+        health.add_health_check("healthz")
+        health.add_ready_check("readyz")
+        if webhooks is not None:
+            health.add_ready_check("webhooks", webhooks.check_started)
+        program.manager.add(health)
+    if options.metrics_address is not None:
+        host, port = parse_address(options.metrics_address)
+        program.manager.add(MetricsServer(metrics, host or "127.0.0.1", port))
+
+
+def _openssl_name(iana: str) -> str:
+    """The OpenSSL name of a cipher suite, for example of TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256.
+
+    Raises ConfigurationError for a name that is no TLS 1.2 suite of OpenSSL.
+    """
+    key_exchange, _, cipher = iana.removeprefix("TLS_").partition("_WITH_")
+    known = {
+        "AES_128_GCM_SHA256": "AES128-GCM-SHA256",
+        "AES_256_GCM_SHA384": "AES256-GCM-SHA384",
+        "CHACHA20_POLY1305_SHA256": "CHACHA20-POLY1305",
+        "CHACHA20_POLY1305": "CHACHA20-POLY1305",
+        "AES_128_CBC_SHA": "AES128-SHA",
+        "AES_256_CBC_SHA": "AES256-SHA",
+        "AES_128_CBC_SHA256": "AES128-SHA256",
+    }
+    exchange = {"ECDHE_RSA": "ECDHE-RSA-", "ECDHE_ECDSA": "ECDHE-ECDSA-", "RSA": ""}
+    if cipher not in known or key_exchange not in exchange:
+        raise ConfigurationError(
+            f"invalid cipher suites: {iana} is not known. "
+            "Please use names such as TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"
+        )
+    return exchange[key_exchange] + known[cipher]
