@@ -53,15 +53,15 @@ class ApiServer:
     ) -> None:
         types = types or load_resource(__package__ or "lwskit.embedded", "builtin-types.json")
         codec = Codec(types, Defaults(types))
-        clock, store = clock or RealClock(), store or Store()
+        clock, store, rng = clock or RealClock(), store or Store(), rng or real_random()
         registry = Registry()
         self.backend = Backend(
             store=store,
             registry=registry,
             codec=codec,
             clock=clock,
-            rng=rng or real_random(),
-            admission=admission or Admission(store, registry, clock),
+            rng=rng,
+            admission=admission or Admission(store, registry, rng),
             fields=FieldManager(codec, clock),
         )
         self.store = store
@@ -121,6 +121,11 @@ class ApiServer:
         `target` is the webhook's url, its path (`inprocess://<path>`), or `namespace/name/path` of its service.
         """
         self.backend.admission.register(target, handler)
+
+    async def close(self) -> None:
+        """Close connections to webhook servers and end open watches; the objects stay readable."""
+        self.store.close_watches()
+        await self.backend.admission.close()
 
     async def handle(self, request: HttpRequest, user: str = "admin") -> HttpResponse:
         """Answer any request but a watch. Never raises an ApiError: refusals are answers.

@@ -8,7 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from lwskit.embedded.schema import clone
-from lwskit.runtime.errors import Invalid, InvalidRequest
+
+
+class PatchError(ValueError):
+    """A patch that cannot be read or does not fit the document; `malformed` tells which of the two."""
+
+    def __init__(self, text: str, *, malformed: bool = False) -> None:
+        super().__init__(text)
+        self.malformed = malformed
 
 
 def merge(document: Any, patch: Any) -> Any:
@@ -27,16 +34,14 @@ def merge(document: Any, patch: Any) -> Any:
 def json_patch(document: Any, operations: Any) -> Any:
     """The document after a JSON patch (RFC 6902). The document is changed: it must belong to the caller.
 
-    Raises InvalidRequest for a malformed patch and Invalid for one that does not fit the document.
+    Raises PatchError for a patch that is malformed or does not fit the document.
     """
     if not isinstance(operations, list):
-        raise InvalidRequest(
-            "error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch"
-        )
+        raise PatchError("json: cannot unmarshal object into Go value of type jsonpatch.Patch", malformed=True)
     root = [document]
     for operation in operations:
         if not isinstance(operation, dict) or "op" not in operation or "path" not in operation:
-            raise InvalidRequest("error decoding patch: an operation needs op and path")
+            raise PatchError("an operation needs op and path", malformed=True)
         _apply(root, operation)
     return root[0]
 
@@ -62,12 +67,9 @@ def _apply(root: list[Any], operation: dict[str, Any]) -> None:
             _add(root, steps, clone(value), op, path)
         case "test":
             if _find(root, steps, op, path, missing_ok=True) != operation.get("value"):
-                raise Invalid(
-                    "the server rejected our request due to an error in our request",
-                    details={"causes": [{"message": f"testing value {path} failed", "reason": "FieldValueInvalid"}]},
-                )
+                raise PatchError(f"testing value {path} failed: test failed")
         case _:
-            raise InvalidRequest(f'error decoding patch: Unexpected kind: "{op}"')
+            raise PatchError(f"Unexpected kind: {op}")
 
 
 def _value(operation: dict[str, Any]) -> Any:
@@ -80,9 +82,13 @@ def _steps(path: str) -> list[str]:
     return [s.replace("~1", "/").replace("~0", "~") for s in path.split("/")[1:]]
 
 
-def _missing(op: str, path: str) -> Invalid:
-    del op, path
-    return Invalid("the server rejected our request due to an error in our request", details={})
+def _missing(op: str, path: str) -> PatchError:
+    kind = "doc is missing path" if op in ("add", "copy", "move") else "doc is missing key"
+    if op == "remove":
+        return PatchError(f"remove operation does not apply: doc is missing path: {path!r}: missing value".replace("'", '"'))
+    if op == "replace":
+        return PatchError(f"replace operation does not apply: doc is missing path: {path}: missing value")
+    return PatchError(f"{op} operation does not apply: {kind}: {path}: missing value")
 
 
 def _index(items: list[Any], step: str, limit: int) -> int | None:

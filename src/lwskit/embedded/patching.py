@@ -14,8 +14,18 @@ from lwskit.embedded.codec import read_body
 from lwskit.embedded.failures import bad_request
 from lwskit.embedded.writes import Writer
 from lwskit.runtime.client.requests import PatchType
-from lwskit.runtime.errors import ApiError, InvalidRequest, UnsupportedMediaType
+from lwskit.runtime.errors import ApiError, Invalid, InvalidRequest, UnsupportedMediaType
 from lwskit.runtime.objects import Obj
+
+
+def json_patched(document: Any, body: Any) -> Any:
+    """The document, which is changed, after a JSON patch. Raises InvalidRequest and Invalid."""
+    try:
+        return patch.json_patch(document, body)
+    except patch.PatchError as e:
+        if e.malformed:
+            raise InvalidRequest(f"error decoding patch: {e}") from e
+        raise Invalid("the server rejected our request due to an error in our request", details={}) from e
 
 
 class Patcher:
@@ -64,7 +74,7 @@ class Patcher:
         """A fresh object: the current one after the patch in `body`. Raises InvalidRequest and Invalid."""
         document = orjson.loads(orjson.dumps(current))
         if call.content_type == PatchType.JSON:
-            return patch.json_patch(document, body)
+            return json_patched(document, body)
         if call.content_type == PatchType.MERGE:
             return patch.merge(document, body)
         kind = self._b.codec.type_of(call.resource)

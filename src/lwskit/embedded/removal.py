@@ -77,7 +77,7 @@ class Remover:
             attributes = Attributes(
                 "DELETE", resource, "", call.namespace, name, call.user, dry_run, _as_object(options), call.warnings
             )
-            await b.admission.mutate(attributes, {}, old)
+            await b.admission.mutate(attributes, None, old)
             await b.admission.validate(attributes, None, old)
             outcome = deletion.decide(resource, old, options, b.clock.now())
             if dry_run:

@@ -6,13 +6,13 @@ from typing import Any
 
 import orjson
 
-from lwskit.embedded import reviews
+from lwskit.embedded import patch, reviews
 from lwskit.embedded.backend import Backend
 from lwskit.embedded.call import Call
 from lwskit.embedded.codec import read_body
 from lwskit.embedded.deletion import read_options
 from lwskit.embedded.failures import bad_request, conflict, invalid_object, invalid_value, modified, not_found
-from lwskit.embedded.patching import Patcher
+from lwskit.embedded.patching import Patcher, json_patched
 from lwskit.embedded.removal import Remover
 from lwskit.embedded.writes import Writer
 from lwskit.runtime.objects import Obj, Selector
@@ -140,11 +140,9 @@ class Subresources:
         return self._as_scale(call, await self._writer.change(call, transform))
 
     def _patched_scale(self, call: Call, scale: Obj) -> Obj:
-        from lwskit.embedded import patch
-
         body = read_body(call.request.body, call.content_type, "Scale")
         if isinstance(body, list):
-            return patch.json_patch(orjson.loads(orjson.dumps(scale)), body)
+            return json_patched(orjson.loads(orjson.dumps(scale)), body)
         return patch.merge(scale, body)
 
     # -- pods --------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -81,7 +82,7 @@ class Writer:
         meta["creationTimestamp"] = b.now()
         commits.before_create(b, resource, obj)
         _refuse(resource, meta.get("name", ""), validation.create(resource, obj))
-        await b.admission.validate(attributes, obj, None)
+        await b.admission.validate(replace(attributes, name=meta["name"]), obj, None)
         place = key(meta.get("namespace"), meta["name"])
         if b.store.get(resource.storage, place) is not None:
             if "generateName" in meta and attributes.name == "":
@@ -147,9 +148,9 @@ class Writer:
         )
 
     async def _mutated(self, call: Call, attributes: Attributes, obj: Obj, old: Obj | None) -> Obj:
-        """The object after the mutating webhooks; decoded again, so that types and defaults hold, if they changed it."""
+        """The object after the mutating webhooks; if they changed it, decoded again for types and defaults."""
         changed = await self._b.admission.mutate(attributes, obj, old)
-        if changed is obj:
+        if changed is obj or changed is None:
             return obj
         decoded = self._b.codec.decode(call.resource, changed, "Ignore")
         self._place(call, decoded)
@@ -163,12 +164,12 @@ class Writer:
         obj = self._decode(call, body, call.request.body)
         self._place(call, obj)
 
-        def replace(current: Obj) -> Obj:
+        def replaced(current: Obj) -> Obj:
             new = orjson.loads(orjson.dumps(obj))
             self._b.fields.updated(call.resource, current, new, call.manager, call.subresource)
             return new
 
-        return await self.change(call, replace, conditional=not call.resource.unconditional_update)
+        return await self.change(call, replaced, conditional=not call.resource.unconditional_update)
 
     async def change(
         self,
