@@ -44,7 +44,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class _Entry:
     """One event and its repetitions. Queued at most once at a time, so that its requests keep their order."""
 
-    __slots__ = ("body", "count", "created", "due", "key", "last", "queued", "seen", "sent")
+    __slots__ = ("body", "count", "created", "due", "key", "last", "queued", "seen", "sent", "unsure")
 
     def __init__(self, key: Hashable, body: Obj, now: datetime, seen: float) -> None:
         self.key = key
@@ -56,6 +56,8 @@ class _Entry:
         self.due = False
         self.sent = 1
         self.queued = False
+        self.unsure = False
+        """Whether an earlier try to create it may have got through."""
 
     def series(self) -> Obj:
         return {"count": self.count, "lastObservedTime": rfc3339_micro(self.last)}
@@ -199,15 +201,24 @@ class Recorder:
         try:
             await self._client.create(EVENT, body)
         except ConnectionFailed:
+            entry.unsure = True
             raise
         except AlreadyExists:
-            # An earlier try got through, although its answer was lost.
+            if not entry.unsure:
+                # Another recorder wrote about an object of this name at the same moment.
+                self._rename(entry)
+                await self._create(entry, series=series)
+            # Otherwise an earlier try got through, although its answer was lost.
             entry.created = True
         except ApiError:
             entry.created = True
             raise
         else:
             entry.created = True
+
+    def _rename(self, entry: _Entry) -> None:
+        name = self._event_name(entry.body["regarding"]["name"], self._clock.now())
+        entry.body = {**entry.body, "metadata": {**entry.body["metadata"], "name": name}}
 
     async def _patch(self, entry: _Entry) -> None:
         entry.due = False

@@ -227,3 +227,24 @@ async def test_a_named_recorder_reports_as_its_component(clock: Clock) -> None:
         recorder.event(event())
         await clock.sleep(1)
     assert [e["reportingInstance"] for e in server.created] == ["other-host", "comp-host"]
+
+
+async def test_a_name_that_another_recorder_has_taken_is_not_used(clock: Clock) -> None:
+    server = EventServer(clock)
+    server.failures = [AlreadyExists("taken"), AlreadyExists("taken too")]
+    async with recording(clock, server) as recorder:
+        recorder.event(event())
+        recorder.event(event("other", ObjectRef("v1", "Pod", "n", "s", "uid-2")))
+        await clock.sleep(1)
+    assert [e["note"] for e in server.created] == ["note", "other"]
+    assert len({e["metadata"]["name"] for e in server.created}) == 2
+    assert recorder.dropped == 0
+
+
+async def test_an_event_that_got_through_without_an_answer_is_not_written_twice(clock: Clock) -> None:
+    server = EventServer(clock)
+    server.failures = [ConnectionFailed("lost"), AlreadyExists("there")]
+    async with recording(clock, server) as recorder:
+        recorder.event(event())
+        await clock.sleep(60)
+    assert (server.created, recorder.dropped) == ([], 0)

@@ -9,7 +9,7 @@ import structlog
 
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock, rfc3339
-from lwskit.runtime.errors import LwskitError, NotFound
+from lwskit.runtime.errors import AlreadyExists, LwskitError, NotFound
 from lwskit.runtime.kinds import CORE_EVENT
 from lwskit.runtime.objects import Obj, ObjectRef
 from lwskit.runtime.plan import Event
@@ -66,11 +66,19 @@ class CoreRecorder:
                 return
             except NotFound:
                 del self._known[event]
-        obj = self._new(event, moment)
-        await self._client.create(CORE_EVENT, obj)
+        obj = await self._create(event, moment)
         if len(self._known) >= REMEMBERED:
             del self._known[next(iter(self._known))]
         self._known[event] = _Recorded(obj["metadata"]["name"], obj["metadata"]["namespace"], 1)
+
+    async def _create(self, event: Event, moment: str) -> Obj:
+        while True:
+            obj = self._new(event, moment)
+            try:
+                return await self._client.create(CORE_EVENT, obj)
+            except AlreadyExists:
+                # Another recorder wrote about an object of this name at the same moment.
+                continue
 
     def _new(self, event: Event, moment: str) -> Obj:
         regarding = event.regarding

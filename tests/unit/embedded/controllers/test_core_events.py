@@ -37,3 +37,15 @@ async def test_repeated_events_are_counted(clock: Clock):
     await asyncio.sleep(1)
     assert {e["message"] for e in (await client.list(CORE_EVENT, "default"))["items"]} == events.keys()
     task.cancel()
+
+
+async def test_two_recorders_may_write_at_the_same_moment(clock: Clock):
+    client = Cluster(clock, random.Random(1)).client
+    recorders = [CoreRecorder(client, clock, name) for name in ("one", "two")]
+    tasks = [asyncio.create_task(r.run()) for r in recorders]
+    for recorder in recorders:
+        recorder.event(Event(THING, "Happened", "Happened", "it happened"))
+    await asyncio.sleep(1)
+    assert {e["source"]["component"] for e in (await client.list(CORE_EVENT, "default"))["items"]} == {"one", "two"}
+    for task in tasks:
+        task.cancel()
