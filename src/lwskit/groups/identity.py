@@ -15,6 +15,9 @@ from lwskit.groups.model import DecisionError
 from lwskit.groups.placement import with_exclusive_terms
 from lwskit.runtime.objects import Obj, annotations_of, labels_of
 
+_DIGITS = 19
+"""From so many digits on a number is too large for whatever it should mean."""
+_INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBERED = re.compile(r"(.*)-([0-9]+)", re.DOTALL | re.ASCII)
 
 
@@ -31,7 +34,8 @@ def parse_ordinal(name: str) -> tuple[str, int]:
     match = _NUMBERED.fullmatch(name)
     if match is None:
         return "", -1
-    ordinal = int(match[2])
+    digits = match[2].lstrip("0")
+    ordinal = int(digits or 0) if len(digits) < _DIGITS else names.INT32_MAX + 1
     return match[1], ordinal if ordinal <= names.INT32_MAX else -1
 
 
@@ -119,9 +123,10 @@ def _name(pod: Mapping[str, Any]) -> str:
 
 
 def _integer(pod: Mapping[str, Any], annotation: str, text: str) -> int:
-    digits = text.removeprefix("-").removeprefix("+")
-    if not digits.isascii() or not digits.isdigit():
+    if _INTEGER.fullmatch(text) is None:
         raise DecisionError(f"annotation {annotation} of pod {_name(pod)} is {text!r}: invalid syntax, not an integer")
+    if len(text) > _DIGITS:
+        raise DecisionError(f"annotation {annotation} of pod {_name(pod)} is {text[:20]!r}…: value out of range")
     number = int(text)
     if annotation == names.SUBGROUP_SIZE_ANNOTATION and number < 1:
         raise DecisionError(f"annotation {annotation} of pod {_name(pod)} is {text!r}; it must be at least 1")
