@@ -86,7 +86,7 @@ async def _demo(objects: list[Obj], lws: Obj, nodes: int, timeout: float) -> Non
             console.print(f"{key} asks for no groups, so there is no worker to delete.")
             return
         victim, index = _victim(ready)
-        console.print(f"\nDeleting pod [bold]{victim}[/] of group {index}; its whole group must come back, no other.")
+        console.print(f"Deleting pod [bold]{victim}[/] of group {index}; its whole group must come back, no other.")
         await session.client.delete(POD, victim, key.namespace)
         after = await _until_replaced(console, session, key, ready, index, timeout)
         console.print(_comparison(ready, after, index))
@@ -132,11 +132,19 @@ async def _follow(console: Console, client: Client, key: Key, timeout: float, re
                     await asyncio.sleep(REFRESH)
                     view = await _look(client, key)
                     live.update(_state(view))
+            _end_of_live(console)
     except TimeoutError:
+        _end_of_live(console)
         raise LwskitError(
             f"waited {timeout:g} s for {names.KIND} {key} {what}; {await _hindrance(client, view)}"
         ) from None
     return view
+
+
+def _end_of_live(console: Console) -> None:
+    """Where output is no terminal, a live table is printed once, without the end of its last line."""
+    if not console.is_terminal:
+        console.print()
 
 
 async def _hindrance(client: Client, view: View) -> str:
