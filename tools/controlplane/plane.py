@@ -157,8 +157,10 @@ def running(
     try:
         yield plane
     except BaseException:
-        print(f"the control plane's logs are in {folder}", file=sys.stderr)
         stop(plane)
+        # Standard error may be what has just broken.
+        with contextlib.suppress(OSError):
+            print(f"the control plane's logs are in {folder}", file=sys.stderr)
         raise
     stop(plane)
     shutil.rmtree(folder, ignore_errors=True)
