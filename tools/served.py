@@ -83,6 +83,9 @@ class Program:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self.process.poll() is not None:
+            print(f"unasked, {self.error(f'ended with code {self.process.returncode}')}", file=sys.stderr)
+            return
         self.process.send_signal(signal.SIGINT)
         try:
             self.process.wait(timeout=15)
