@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 from lwskit.backends.statefulset import StatefulSetLeaders, StatefulSetWorkers
 from lwskit.groups.ports import LeaderBackend, WorkerBackend
@@ -28,7 +28,7 @@ def _built_in() -> dict[str, Backends]:
 def find(name: str = DEFAULT) -> Backends:
     """The backends of that name: built in, or an entry point of the group `lwskit.backends` that returns Backends.
 
-    Raises ConfigurationError naming those that exist.
+    Raises ConfigurationError for a name that does not exist, and for an entry point that cannot be used.
     """
     built_in = _built_in()
     if name in built_in:
@@ -36,6 +36,19 @@ def find(name: str = DEFAULT) -> Backends:
     found = entry_points(group=ENTRY_POINTS)
     for point in found:
         if point.name == name:
-            return point.load()()
-    known = ", ".join(sorted([*built_in, *(p.name for p in found)]))
+            return _made(point)
+    known = ", ".join(sorted({*built_in, *(p.name for p in found)}))
     raise ConfigurationError(f"there is no workload backend {name!r}; there are: {known}")
+
+
+def _made(point: EntryPoint) -> Backends:
+    """What an entry point returns; whatever goes wrong in another package is told with its name."""
+    try:
+        made = point.load()()
+    except Exception as error:
+        raise ConfigurationError(f"the workload backend {point.name!r} ({point.value}) fails: {error!r}") from error
+    if not isinstance(made, Backends):
+        raise ConfigurationError(
+            f"the workload backend {point.name!r} ({point.value}) returns {type(made).__name__}, not Backends"
+        )
+    return made
