@@ -105,9 +105,7 @@ class Admission:
         name = webhook["name"]
         if attributes.dry_run and webhook.get("sideEffects") not in ("None", "NoneOnDryRun"):
             raise InvalidRequest(f'admission webhook "{name}" does not support dry run')
-        body = review(
-            random_uuid(self._rng), attributes, seen, _as_version(obj, seen), _as_version(old, seen)
-        )
+        body = review(random_uuid(self._rng), attributes, seen, _as_version(obj, seen), _as_version(old, seen))
         try:
             response = await self._caller.call(
                 webhook.get("clientConfig") or {}, body, webhook.get("timeoutSeconds") or _TIMEOUT

@@ -33,6 +33,7 @@ BODY_LIMIT = 3 * 1024 * 1024
 """Bytes that a request's body may have."""
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+_PRIORITY_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 class ApiServer:
@@ -77,6 +78,15 @@ class ApiServer:
         """Make the objects that every cluster has."""
         for name in _NAMESPACES:
             self.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        for name, value in _PRIORITY_CLASSES.items():
+            self.put(
+                {
+                    "apiVersion": "scheduling.k8s.io/v1",
+                    "kind": "PriorityClass",
+                    "metadata": {"name": name},
+                    "value": value,
+                }
+            )
         self.put(
             {
                 "apiVersion": "v1",

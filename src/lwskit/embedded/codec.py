@@ -121,7 +121,9 @@ class Codec:
         unknown: list[str] = []
         report = unknown.append if validation != "Ignore" else _nothing
         reset = isinstance(body.get("metadata"), dict) and body["metadata"].get("managedFields") in ([], [{}])
-        obj = self._custom(resource, body, report, keep_nulls) if resource.custom else self._typed(resource, body, report)
+        obj = (
+            self._custom(resource, body, report, keep_nulls) if resource.custom else self._typed(resource, body, report)
+        )
         if reset:
             # An explicit empty list asks to forget all field owners; it must not look like an absent one.
             obj["metadata"]["managedFields"] = []

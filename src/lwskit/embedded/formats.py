@@ -11,6 +11,7 @@ import orjson
 from lwskit.embedded.codec import Codec
 from lwskit.embedded.resources import Resource
 from lwskit.embedded.store import Entry
+from lwskit.embedded.tables import Tables
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import NotAcceptable
 from lwskit.runtime.objects import Obj
@@ -142,8 +143,6 @@ def choose(
     header: str, resource: Resource, codec: Codec, clock: Clock, params: Mapping[str, Any], *, many: bool
 ) -> Format:
     """The form for an Accept header. Raises NotAcceptable when none of the types can be written."""
-    from lwskit.embedded.tables import Tables
-
     for media in accepted(header) if header.strip() else []:
         if media[""] not in ("application/json", "*/*", "application/*", "application/yaml"):
             continue

@@ -85,7 +85,9 @@ def _steps(path: str) -> list[str]:
 def _missing(op: str, path: str) -> PatchError:
     kind = "doc is missing path" if op in ("add", "copy", "move") else "doc is missing key"
     if op == "remove":
-        return PatchError(f"remove operation does not apply: doc is missing path: {path!r}: missing value".replace("'", '"'))
+        return PatchError(
+            f"remove operation does not apply: doc is missing path: {path!r}: missing value".replace("'", '"')
+        )
     if op == "replace":
         return PatchError(f"replace operation does not apply: doc is missing path: {path}: missing value")
     return PatchError(f"{op} operation does not apply: {kind}: {path}: missing value")

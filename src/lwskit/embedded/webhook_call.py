@@ -127,7 +127,7 @@ def read_patch(response: Mapping[str, Any]) -> list[Any]:
     if not patch:
         return []
     if response.get("patchType", "JSONPatch") != "JSONPatch":
-        raise CallError(f'unsupported patch type {response.get("patchType")!r}')
+        raise CallError(f"unsupported patch type {response.get('patchType')!r}")
     if isinstance(patch, list):
         return patch
     try:

@@ -89,9 +89,7 @@ def selected(
     return any(wanted.matches((o.get("metadata") or {}).get("labels") or {}) for o in objects if o)
 
 
-def review(
-    uid: str, attributes: Attributes, seen: Resource, obj: Obj | None, old: Obj | None
-) -> dict[str, Any]:
+def review(uid: str, attributes: Attributes, seen: Resource, obj: Obj | None, old: Obj | None) -> dict[str, Any]:
     """The AdmissionReview that a webhook gets (API reference: admission.k8s.io/v1)."""
     asked = attributes.resource
     request: dict[str, Any] = {
