@@ -55,17 +55,18 @@ class Endpoint:
 
     def client_config(self, path: str) -> dict[str, Any]:
         """The `clientConfig` of the webhook at `path`."""
-        return {"url": self.url + path, "caBundle": base64.b64encode(self.ca).decode()}
+        return {"url": self.url.rstrip("/") + path, "caBundle": base64.b64encode(self.ca).decode()}
 
 
 def check_url(url: str) -> tuple[str, int]:
-    """Host and port of a `--webhook-url`. Raises ConfigurationError unless it is https with nothing but a host."""
+    """Host and port of a `--webhook-url`. Raises ConfigurationError unless it is https, a host and maybe a port."""
     try:
         parts = urlsplit(url)
-        port = parts.port or 443
+        port = 443 if parts.port is None else parts.port
     except ValueError as e:
         raise ConfigurationError(f"--webhook-url {url}: {e}; write https://HOST:PORT") from e
-    if parts.scheme != "https" or not parts.hostname or parts.path.strip("/") or parts.query:
+    more = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
+    if parts.scheme != "https" or not parts.hostname or not port or more:
         raise ConfigurationError(f"--webhook-url {url}: write https://HOST:PORT, as the API server can reach it")
     return parts.hostname, port
 
