@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -57,7 +57,9 @@ class CoreRecorder:
                 _log.warning("an event was not recorded", reason=event.reason, regarding=event.regarding, error=str(e))
 
     async def _write(self, event: Event, moment: str) -> None:
-        known = self._known.get(event)
+        # The same happening to another version of the object is still the same event.
+        same = replace(event, regarding=event.regarding._replace(resource_version=""))
+        known = self._known.get(same)
         if known is not None:
             known.count += 1
             body = {"count": known.count, "lastTimestamp": moment}
@@ -65,11 +67,11 @@ class CoreRecorder:
                 await self._client.patch(CORE_EVENT, known.name, body, known.namespace)
                 return
             except NotFound:
-                del self._known[event]
+                del self._known[same]
         obj = await self._create(event, moment)
         if len(self._known) >= REMEMBERED:
             del self._known[next(iter(self._known))]
-        self._known[event] = _Recorded(obj["metadata"]["name"], obj["metadata"]["namespace"], 1)
+        self._known[same] = _Recorded(obj["metadata"]["name"], obj["metadata"]["namespace"], 1)
 
     async def _create(self, event: Event, moment: str) -> Obj:
         while True:
