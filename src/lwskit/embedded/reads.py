@@ -214,9 +214,10 @@ class WatchStream:
                     bookmark_at = now + BOOKMARK_SECONDS
                 if spoke:
                     yield spoke
-                    continue
-                if over or watch.closed:
+                if over or (watch.closed and not spoke):
                     return
+                if spoke:
+                    continue
                 pause = min(deadline, bookmark_at) - now if self._bookmarks else deadline - now
                 if self._idle is not None and self._idle < pause:
                     await watch.wait(self._idle)
