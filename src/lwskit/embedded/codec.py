@@ -14,7 +14,7 @@ from lwskit.embedded import events, schema
 from lwskit.embedded.defaults import Defaults
 from lwskit.embedded.failures import bad_request
 from lwskit.embedded.resources import Resource
-from lwskit.runtime.errors import ApiError
+from lwskit.runtime.errors import ApiError, InvalidRequest
 from lwskit.runtime.objects import Obj
 from lwskit.runtime.typed import DecodeError, TypeRef, TypeTable
 
@@ -74,6 +74,14 @@ def duplicate_fields(raw: bytes) -> list[str]:
     except ValueError:
         return []
     return found
+
+
+class UndecodableError(InvalidRequest):
+    """400: the document is no object of the kind; `detail` says why without naming the kind."""
+
+    def __init__(self, message: str, detail: str) -> None:
+        super().__init__(message)
+        self.detail = detail
 
 
 class Codec:
@@ -158,16 +166,17 @@ class Codec:
                 f'{kind} in version "{short}" cannot be handled as a {resource.kind}: converting '
                 f"({short}.{kind}) to ({resource.group.partition('.')[0] or 'core'}.{resource.kind}): unknown conversion"
             )
-        raise bad_request(
-            f'{kind or resource.kind} in version "{short}" cannot be handled as a {resource.kind}: no kind '
-            f'"{kind or resource.kind}" is registered for version "{version or resource.api_version}" in scheme '
-            f'"{_SCHEME}"'
+        detail = (
+            f'no kind "{kind or resource.kind}" is registered for version "{version or resource.api_version}" in '
+            f'scheme "{_SCHEME}"'
+        )
+        raise UndecodableError(
+            f'{kind or resource.kind} in version "{short}" cannot be handled as a {resource.kind}: {detail}', detail
         )
 
     def _handled(self, resource: Resource, text: str) -> ApiError:
-        return bad_request(
-            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {text}'
-        )
+        message = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {text}'
+        return UndecodableError(message, text)
 
     def _custom(self, resource: Resource, body: Obj, report: Callable[[str], None], keep_nulls: bool) -> Obj:
         assert resource.custom is not None

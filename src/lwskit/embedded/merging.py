@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from lwskit.embedded.strategic import go_text
 from lwskit.embedded.structure import Node
 
 _MISSING: Any = object()
@@ -80,19 +81,7 @@ _GO_NAMES = {
 
 def _shown(value: Any) -> str:
     """A value as the real server's texts print it."""
-    if isinstance(value, list):
-        return "&{[" + " ".join(_inner(v) for v in value) + "]}"
-    if isinstance(value, dict):
-        return "&{map[" + " ".join(f"{k}:{_inner(v)}" for k, v in sorted(value.items())) + "]}"
-    return "&{" + _inner(value) + "}"
-
-
-def _inner(value: Any) -> str:
-    if isinstance(value, list):
-        return "[" + " ".join(_inner(v) for v in value) + "]"
-    if isinstance(value, dict):
-        return "map[" + " ".join(f"{k}:{_inner(v)}" for k, v in sorted(value.items())) + "]"
-    return str(value).lower() if isinstance(value, bool) else ("<nil>" if value is None else str(value))
+    return "&{" + go_text(value) + "}"
 
 
 def list_text(names: tuple[str, ...]) -> str:

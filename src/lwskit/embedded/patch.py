@@ -37,7 +37,7 @@ def json_patch(document: Any, operations: Any) -> Any:
     Raises PatchError for a patch that is malformed or does not fit the document.
     """
     if not isinstance(operations, list):
-        raise PatchError("json: cannot unmarshal object into Go value of type jsonpatch.Patch", malformed=True)
+        raise PatchError("json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp", malformed=True)
     root = [document]
     for operation in operations:
         if not isinstance(operation, dict) or "op" not in operation or "path" not in operation:

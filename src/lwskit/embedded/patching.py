@@ -10,7 +10,7 @@ from lwskit.embedded import patch, strategic
 from lwskit.embedded.apply import Applier
 from lwskit.embedded.backend import Backend
 from lwskit.embedded.call import Call
-from lwskit.embedded.codec import read_body
+from lwskit.embedded.codec import UndecodableError, read_body
 from lwskit.embedded.failures import bad_request
 from lwskit.embedded.writes import Writer
 from lwskit.runtime.client.requests import PatchType
@@ -26,6 +26,13 @@ def json_patched(document: Any, body: Any) -> Any:
         if e.malformed:
             raise InvalidRequest(f"error decoding patch: {e}") from e
         raise Invalid("the server rejected our request due to an error in our request", details={}) from e
+
+
+def invalid_patch(shown: str, detail: str) -> Invalid:
+    """422 for a patch whose result is no object of the kind."""
+    message = f"Invalid value: {orjson.dumps(shown).decode()}: {detail}"
+    causes = [{"reason": "FieldValueInvalid", "message": message, "field": "patch"}]
+    return Invalid(f' "" is invalid: patch: {message}', details={"causes": causes})
 
 
 class Patcher:
@@ -49,7 +56,13 @@ class Patcher:
 
         def transform(current: Obj) -> Obj:
             new = self.apply_to(call, current, body)
-            decoded = self._b.codec.decode(call.resource, new, call.validation, None, call.warnings.append)
+            try:
+                decoded = self._b.codec.decode(call.resource, new, call.validation, None, call.warnings.append)
+            except UndecodableError as e:
+                shown = (
+                    strategic.go_text(body) if call.content_type == PatchType.STRATEGIC else orjson.dumps(new).decode()
+                )
+                raise invalid_patch(shown, e.detail) from e
             self._b.fields.updated(call.resource, current, decoded, call.manager, call.subresource)
             return decoded
 
@@ -61,10 +74,10 @@ class Patcher:
         try:
             body = orjson.loads(call.request.body or b"")
         except orjson.JSONDecodeError as e:
-            if call.content_type == PatchType.JSON:
-                raise InvalidRequest(f"error decoding patch: {e}") from e
-            raise InvalidRequest(f"error decoding patch: {e}") from e
-        if call.content_type != PatchType.JSON and not isinstance(body, dict):
+            raise InvalidRequest("invalid JSON patch") from e
+        if call.content_type == PatchType.STRATEGIC and not isinstance(body, dict):
+            raise InvalidRequest("json: cannot unmarshal array into Go value of type map[string]interface {}")
+        if call.content_type == PatchType.MERGE and not isinstance(body, dict):
             raise InvalidRequest(
                 "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"
             )

@@ -110,8 +110,10 @@ class Writer:
             meta.pop("namespace", None)
         if call.name:
             if not meta.get("name"):
-                meta["name"] = call.name
-            elif meta["name"] != call.name:
+                raise bad_request(
+                    f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided"
+                )
+            if meta["name"] != call.name:
                 raise bad_request(
                     f"the name of the object ({meta['name']}) does not match the name on the URL ({call.name})"
                 )
@@ -225,7 +227,7 @@ class Writer:
 
     def _check_identity(self, call: Call, new: Obj, old: Obj, conditional: bool) -> None:
         resource, meta, before = call.resource, new["metadata"], old["metadata"]
-        if meta.get("uid") and meta["uid"] != before["uid"]:
+        if call.verb == "update" and meta.get("uid") and meta["uid"] != before["uid"]:
             text = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {before['uid']}"
             raise conflict(resource.group, resource.plural, call.name, text)
         version = meta.get("resourceVersion")
