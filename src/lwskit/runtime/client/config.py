@@ -113,7 +113,8 @@ def _environment_proxy(url: str) -> str | None:
 
 async def _check(transport: HttpTransport, access: Access) -> None:
     try:
-        answer = await transport.send(HttpRequest("GET", "/version", headers={"accept": "application/json"}))
+        # Everyone who is authenticated may read it, and nobody else need be.
+        answer = await transport.send(HttpRequest("GET", "/api", headers={"accept": "application/json"}))
     except ConnectionFailed as e:
         raise ConfigurationError(f"the API server of {access.source} cannot be used: {e}") from e
     if answer.status == 401:

@@ -55,15 +55,15 @@ def write(tmp_path: Path) -> Write:
 
 @pytest.fixture
 async def server() -> AsyncIterator[tuple[str, list[str]]]:
-    """A server that answers /version to the token `good`, and the credentials it saw."""
+    """A server that answers /api to the token `good`, and the credentials it saw."""
     seen: list[str] = []
 
-    async def version(request: web.Request) -> web.Response:
+    async def api(request: web.Request) -> web.Response:
         seen.append(request.headers.get("authorization", ""))
-        return web.json_response({"gitVersion": "v1"}, status=200 if seen[-1] == "Bearer good" else 401)
+        return web.json_response({"kind": "APIVersions"}, status=200 if seen[-1] == "Bearer good" else 401)
 
     app = web.Application()
-    app.router.add_get("/version", version)
+    app.router.add_get("/api", api)
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
