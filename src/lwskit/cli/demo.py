@@ -67,7 +67,8 @@ def command(context: click.Context, filename: str | None, nodes: int, timeout: f
     sets = [o for o in objects if o["kind"] == names.KIND]
     if not sets:
         raise ConfigurationError(f"{filename} holds no {names.KIND}; the demo needs one to show")
-    run_until_interrupted(_demo(objects, sets[0], nodes, timeout))
+    if run_until_interrupted(_demo(objects, sets[0], nodes, timeout)):
+        raise click.Abort
 
 
 def sample_path() -> Any:

@@ -14,24 +14,27 @@ GRACE = 1.8
 """Seconds from the first signal until the process ends whatever it still does."""
 
 
-def run_until_interrupted(work: Coroutine[Any, Any, None], *, grace: float = GRACE) -> None:
+def run_until_interrupted(work: Coroutine[Any, Any, None], *, grace: float = GRACE) -> bool:
     """Run `work`; SIGINT and SIGTERM cancel it, a second one, or `grace` more seconds, end the process with code 1.
 
-    Returns normally after an interruption whose cleaning up went well. Raises what `work` raises.
+    Returns whether it was interrupted, after cleaning up. Raises what `work` raises.
     """
-    asyncio.run(_run(work, grace))
+    # A thread, since whatever keeps the loop from ending would keep its timers from firing too.
+    last_resort = threading.Timer(grace, os._exit, (1,))
+    last_resort.daemon = True
+    try:
+        return asyncio.run(_run(work, last_resort))
+    finally:
+        last_resort.cancel()
 
 
-async def _run(work: Coroutine[Any, Any, None], grace: float) -> None:
+async def _run(work: Coroutine[Any, Any, None], last_resort: threading.Timer) -> bool:
     task = asyncio.create_task(work, name="command")
     interrupted = False
 
     def stop() -> None:
         nonlocal interrupted
         interrupted = True
-        # A thread, since whatever keeps the loop from ending would keep its timers from firing too.
-        last_resort = threading.Timer(grace, os._exit, (1,))
-        last_resort.daemon = True
         last_resort.start()
         task.cancel()
 
@@ -41,3 +44,4 @@ async def _run(work: Coroutine[Any, Any, None], grace: float) -> None:
     except asyncio.CancelledError:
         if not interrupted:
             raise
+    return interrupted
