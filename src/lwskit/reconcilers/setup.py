@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 from lwskit.reconcilers.group import GroupReconciler
 from lwskit.reconcilers.ordinal import OrdinalReconciler
@@ -19,6 +20,8 @@ from lwskit.reconcilers.watches import (
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.controller.builder import Builder
 from lwskit.runtime.controller.controller import Controller
+from lwskit.runtime.controller.handler import LOW_PRIORITY
+from lwskit.runtime.controller.source import FunctionSource
 from lwskit.runtime.execute import Executor
 
 CONCURRENCY = 8
@@ -35,6 +38,7 @@ def set_controller(
     builder.watches(watches.services, set_requests)
     builder.watches(watches.revisions, set_requests, is_gone)
     builder.watches(watches.pods, set_requests, leader_changed)
+    builder.watches_source(FunctionSource(lambda q: watches.when_recovered(partial(q.add, priority=LOW_PRIORITY))))
     return builder.build(concurrency=concurrency)
 
 

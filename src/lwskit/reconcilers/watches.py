@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -26,6 +26,7 @@ from lwskit.runtime.objects import (
     group_of,
     is_deleting,
     is_true,
+    key_of,
     labels_of,
     uid_of,
 )
@@ -59,13 +60,26 @@ class Watches:
         self.workloads: dict[Kind, Informer] = {k: cache.informer(k, label_selector=OF_SETS) for k in kinds}
         self.pods.add_index(BY_GROUP, _group_values)
         self.revisions.add_index(BY_SET, _set_values)
-        for informer in (self.sets, self.pods, *self.workloads.values()):
+        self.feeding: tuple[Informer, ...] = (self.sets, self.pods, *self.workloads.values())
+        """What the group index is fed from."""
+        for informer in self.feeding:
             informer.add_view(_Feed(self.index, informer.kind))
 
     @property
     def healthy(self) -> bool:
         """Whether all watches that the group index is fed from are believed to work."""
-        return all(informer.healthy for informer in (self.sets, self.pods, *self.workloads.values()))
+        return all(informer.healthy for informer in self.feeding)
+
+    def when_recovered(self, tell: Callable[[Request], None]) -> None:
+        """Ask for every set once all watches work again: what was held back meanwhile has no event of its own."""
+
+        def changed(healthy: bool) -> None:
+            if healthy and self.healthy:
+                for lws in self.sets.store:
+                    tell(Request(*key_of(lws), names.KIND))
+
+        for informer in self.feeding:
+            informer.add_health_handler(changed)
 
 
 class _Fed(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -320,3 +320,35 @@ def test_a_backend_that_cannot_keep_ordinals_is_refused_when_the_controller_is_b
     made = watches(Backends(Deployed(), StatefulSetWorkers()))
     with pytest.raises(ConfigurationError, match="cannot lead sets in Ordinal mode"):
         set_controller(made, object(), VirtualClock(), random.Random(1))  # type: ignore[arg-type]
+
+
+class Watched:
+    """An informer as far as its health goes."""
+
+    def __init__(self) -> None:
+        self.healthy = False
+        self.handlers: list[Callable[[bool], None]] = []
+
+    def add_health_handler(self, handler: Callable[[bool], None]) -> None:
+        self.handlers.append(handler)
+
+    def becomes(self, healthy: bool) -> None:
+        self.healthy = healthy
+        for handler in self.handlers:
+            handler(healthy)
+
+
+def test_all_sets_are_looked_at_again_once_every_watch_works_again() -> None:
+    made = watches()
+    made.sets.handle(Replace([thing("llm"), thing("other")], "1"))
+    first, second = Watched(), Watched()
+    made.feeding = (first, second)  # type: ignore[assignment]
+    asked: list[Request] = []
+    made.when_recovered(asked.append)
+    first.becomes(True)
+    assert not asked
+    second.becomes(True)
+    assert {r.name for r in asked} == {"llm", "other"}
+    asked.clear()
+    second.becomes(False)
+    assert not asked
