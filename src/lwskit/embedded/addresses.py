@@ -5,9 +5,11 @@ Source: API reference, ServiceSpec (clusterIP, clusterIPs, ipFamilies, ipFamilyP
 
 from __future__ import annotations
 
+import ipaddress
 import random
 from typing import Any
 
+from lwskit.embedded.failures import FieldError, invalid_value
 from lwskit.embedded.store import Store
 from lwskit.runtime.objects import Obj
 
@@ -34,6 +36,19 @@ def allocate(store: Store, rng: random.Random, service: Obj) -> None:
         for port in spec.get("ports") or ():
             while not port.get("nodePort") or (port.get("nodePort") in used and "nodePort" not in port):
                 port["nodePort"] = rng.randint(30000, 32767)
+
+
+def check(service: Obj) -> list[FieldError]:
+    """The broken rule of an address that is not one of this cluster's."""
+    address = service["spec"].get("clusterIP")
+    if not address or address == "None" or address.startswith(f"{PREFIX}."):
+        return []
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        return []
+    text = f"failed to allocate IP {address}: the provided network does not match the current range"
+    return [invalid_value("spec.clusterIPs", [address], text)]
 
 
 def _free(store: Store, rng: random.Random) -> str:

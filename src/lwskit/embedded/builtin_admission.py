@@ -34,6 +34,12 @@ def create(b: Backend, resource: Resource, obj: Obj) -> None:
             finalizers.append(name)
 
 
+def update(resource: Resource, obj: Obj, subresource: str) -> None:
+    """Change a changed object in place: pods get back the tolerations that every pod has."""
+    if resource.storage == "/pods" and subresource == "":
+        _tolerations(obj["spec"])
+
+
 def _priority(b: Backend, resource: Resource, obj: Obj) -> None:
     spec = obj["spec"]
     name = spec.get("priorityClassName")
@@ -50,7 +56,10 @@ def _priority(b: Backend, resource: Resource, obj: Obj) -> None:
                 spec["priorityClassName"] = entry.obj["metadata"]["name"]
                 value, policy = entry.obj["value"], entry.obj.get("preemptionPolicy") or policy
     if "priority" in spec and spec["priority"] != value:
-        text = f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; priority admission controller computed {value} from the given PriorityClass name"
+        text = (
+            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; priority admission "
+            f"controller computed {value} from the given PriorityClass name"
+        )
         raise forbidden(resource, obj["metadata"].get("name", ""), text)
     spec["priority"] = value
     spec.setdefault("preemptionPolicy", policy)

@@ -235,10 +235,10 @@ class Codec:
         bad = _at(body, error.path)
         if ref is not None and ref.shape == "list" and isinstance(bad, list):
             ref = ref.element
+        if ref is not None and ref.shape == "map" and error.path.endswith("]"):
+            ref = ref.element
         if ref is not None and ref.shape == "scalar" and ref.name not in _GO_ZERO:
             return _special(ref.name, bad)
-        if ref is not None and ref.shape == "map" and isinstance(bad, dict | int | float | str) and "[" in error.path:
-            ref = ref.element
         where = ".".join(named)
         return (
             f"json: cannot unmarshal {json_kind(bad)} into Go struct field {owner.rpartition('.')[2]}.{where} "
@@ -305,7 +305,8 @@ def _special(kind: str, value: Any) -> str:
     if kind == "quantity":
         return "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
     if kind in ("time", "microtime") and isinstance(value, str):
-        return f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse "{value}" as "2006"'
+        layout = "2006-01-02T15:04:05Z07:00" if kind == "time" else "2006-01-02T15:04:05.000000Z07:00"
+        return f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"'
     if kind == "bytes" and isinstance(value, str):
         return "illegal base64 data at input byte 0"
     go = {"intorstring": "int32", "bytes": "[]uint8", "duration": "string"}.get(kind, "string")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lwskit.embedded.failures import FieldError, invalid_value, required
+from lwskit.embedded.failures import FieldError, invalid_value, not_supported, required
 from lwskit.embedded.resources import Resource, Subresource
 from lwskit.embedded.schema import Schema
 from lwskit.embedded.schema_errors import SchemaValidator
@@ -42,10 +42,11 @@ def complete(crd: Obj) -> None:
     """Set, in place, the names and the conversion that a CRD may leave out (API reference: CRD names)."""
     spec = crd["spec"]
     names = spec["names"]
-    if not names.get("singular"):
-        names["singular"] = names.get("kind", "").lower()
-    if not names.get("listKind"):
-        names["listKind"] = f"{names.get('kind', '')}List"
+    if names.get("kind"):
+        if not names.get("singular"):
+            names["singular"] = names["kind"].lower()
+        if not names.get("listKind"):
+            names["listKind"] = f"{names['kind']}List"
     spec.setdefault("conversion", {"strategy": "None"})
 
 
@@ -54,32 +55,31 @@ def validate(crd: Obj) -> list[FieldError]:
     errors: list[FieldError] = []
     spec = crd["spec"]
     names = spec["names"]
-    for field in ("plural", "kind"):
-        if not names.get(field):
-            errors.append(required(f"spec.names.{field}"))
+    expected = f"{names.get('plural', '')}.{spec.get('group', '')}"
+    if crd["metadata"].get("name") != expected:
+        text = 'must be spec.names.plural+"."+spec.group'
+        errors.append(invalid_value("metadata.name", crd["metadata"].get("name", ""), text))
     if not spec.get("group"):
         errors.append(required("spec.group"))
-    expected = f"{names.get('plural')}.{spec.get('group')}"
-    if crd["metadata"]["name"] != expected:
-        errors.append(
-            invalid_value("metadata.name", crd["metadata"]["name"], 'must be spec.names.plural+"."+spec.group')
-        )
+    for field in ("plural", "singular", "kind", "listKind"):
+        if not names.get(field):
+            errors.append(required(f"spec.names.{field}"))
+    if spec.get("scope") not in ("Cluster", "Namespaced"):
+        errors.append(not_supported("spec.scope", spec.get("scope", ""), ("Cluster", "Namespaced")))
     versions = spec.get("versions") or []
     if sum(1 for v in versions if v.get("storage")) != 1:
-        errors.append(
-            FieldError(
-                "FieldValueInvalid",
-                "spec.versions",
-                "Invalid value: null: must have exactly one version marked as storage version",
-            )
-        )
+        shown = [v.get("name") for v in versions]
+        text = "must have exactly one version marked as storage version"
+        errors.append(invalid_value("spec.versions", shown, text))
     for i, version in enumerate(versions):
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         where = f"spec.versions[{i}].schema.openAPIV3Schema"
         if schema is None:
-            errors.append(required(where, "schemas are required"))
-        elif schema.get("type") != "object":
-            errors.append(invalid_value(f"{where}.type", schema.get("type", ""), "must be object at the root"))
+            errors.append(required(where))
+        elif not schema.get("type"):
+            errors.append(required(f"{where}.type", "must not be empty at the root"))
+        elif schema["type"] != "object":
+            errors.append(invalid_value(f"{where}.type", schema["type"], "must be object at the root"))
     return errors
 
 

@@ -39,6 +39,8 @@ def prepare_create(resource: Resource, obj: Obj, types: TypeTable, now: str) -> 
         obj.pop("status", None)
         _empty_status(resource, obj, types)
     if storage == "/pods":
+        if obj["spec"].get("terminationGracePeriodSeconds", 0) < 0:
+            obj["spec"]["terminationGracePeriodSeconds"] = 1
         obj["status"] = {"phase": "Pending", "qosClass": quality.qos_class(obj["spec"])}
         if obj["spec"].get("schedulingGates"):
             obj["status"]["conditions"] = [
@@ -135,7 +137,11 @@ def _keep_all_but_status(resource: Resource, obj: Obj, old: Obj) -> None:
 
 def _keep_addresses(spec: dict[str, Any], old: Mapping[str, Any]) -> None:
     """What the server once allocated for a service stays when an update leaves it out."""
-    if spec.get("type") == "ExternalName" or old.get("type") == "ExternalName":
+    if spec.get("type") == "ExternalName":
+        for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"):
+            spec.pop(name, None)
+        return
+    if old.get("type") == "ExternalName":
         return
     for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
         if not spec.get(name) and old.get(name):

@@ -9,10 +9,10 @@ import orjson
 from lwskit.embedded import patch, reviews
 from lwskit.embedded.backend import Backend
 from lwskit.embedded.call import Call
-from lwskit.embedded.codec import read_body
+from lwskit.embedded.codec import json_kind, read_body
 from lwskit.embedded.deletion import read_options
 from lwskit.embedded.failures import bad_request, conflict, invalid_object, invalid_value, modified, not_found
-from lwskit.embedded.patching import Patcher, json_patched
+from lwskit.embedded.patching import Patcher, invalid_patch, json_patched
 from lwskit.embedded.removal import Remover
 from lwskit.embedded.writes import Writer
 from lwskit.runtime.objects import Obj, Selector
@@ -122,10 +122,16 @@ class Subresources:
             scale = body if body is not None else self._patched_scale(call, before)
             wanted = (scale.get("spec") or {}).get("replicas", 0)
             if not isinstance(wanted, int) or isinstance(wanted, bool):
-                raise bad_request(
-                    f'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal into Go struct field '
-                    f"ScaleSpec.spec.replicas of type int32"
+                detail = (
+                    f"json: cannot unmarshal {json_kind(wanted)} into Go struct field ScaleSpec.spec.replicas of type "
+                    "int32"
                 )
+                if body is None:
+                    raise invalid_patch(orjson.dumps(scale).decode(), detail)
+                raise bad_request(f'Scale in version "v1" cannot be handled as a Scale: {detail}')
+            name = (scale.get("metadata") or {}).get("name")
+            if name not in (None, call.name):
+                raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
             if wanted < 0:
                 error = invalid_value("spec.replicas", wanted, "must be greater than or equal to 0")
                 raise invalid_object("autoscaling", "Scale", call.name, [error])

@@ -206,11 +206,13 @@ class Writer:
         self._place(call, new)
         self._check_identity(call, new, old, conditional)
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+        builtin_admission.update(resource, new, call.subresource)
         attributes = self._attributes(call, "UPDATE", call.name)
         new = await self._mutated(call, attributes, new, old)
+        given = {k: new["metadata"][k] for k in ("uid", "deletionTimestamp") if k in new["metadata"]}
         strategy.prepare_update(resource, new, old, call.subresource)
         commits.before_update(b, resource, new, old, call.subresource)
-        _refuse(resource, call.name, validation.update(resource, new, old, call.subresource))
+        _refuse(resource, call.name, validation.update(resource, new, old, call.subresource, given))
         await b.admission.validate(attributes, new, old)
         if new == old:
             return old
@@ -242,7 +244,9 @@ class Writer:
 
 def _refuse(resource: Resource, name: str, errors: list[FieldError]) -> None:
     if errors:
-        raise invalid_object(resource.group, resource.kind, name, errors)
+        # Events of both groups are one kind inside.
+        group = "" if resource.storage == "/events" else resource.group
+        raise invalid_object(group, resource.kind, name, errors)
 
 
 def _generate_again(resource: Resource, name: str) -> ApiError:

@@ -1,0 +1,169 @@
+"""Rules of StatefulSets, Deployments, ReplicaSets, DaemonSets and their revisions, new and changed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lwskit.embedded import names, validate_meta, validate_pod
+from lwskit.embedded.failures import FieldError, forbidden_field, invalid_value, not_supported, required
+from lwskit.runtime.objects import Obj, Selector
+
+_NOT_NEGATIVE = "must be greater than or equal to 0"
+_IMMUTABLE = "field is immutable"
+_STATEFUL_IMMUTABLE = ("serviceName", "selector", "podManagementPolicy", "volumeClaimTemplates")
+
+
+def create(obj: Obj) -> Iterator[FieldError]:
+    """The broken rules of a new or changed workload's spec."""
+    kind, spec = obj["kind"], obj["spec"]
+    if kind == "StatefulSet":
+        yield from _stateful(spec)
+    for name in ("replicas", "minReadySeconds", "revisionHistoryLimit"):
+        if (
+            isinstance(spec.get(name), int)
+            and spec[name] < 0
+            and not (kind == "StatefulSet" and name == "revisionHistoryLimit")
+        ):
+            yield invalid_value(f"spec.{name}", spec[name], _NOT_NEGATIVE)
+    yield from _selector(kind, spec)
+    yield from _template(kind, spec.get("template") or {})
+    if kind == "Deployment":
+        yield from _deployment(spec)
+
+
+def _selector(kind: str, spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    selector = spec.get("selector")
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    if selector is None:
+        yield required("spec.selector")
+    elif not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        what = "statefulset" if kind == "StatefulSet" else "deployment"
+        yield invalid_value("spec.selector", {}, f"empty selector is invalid for {what}")
+        return
+    else:
+        yield from validate_meta.labels(selector.get("matchLabels"), "spec.selector.matchLabels")
+    if selector is None or not Selector.from_object(selector).matches(labels):
+        text = "`selector` does not match template `labels`"
+        yield invalid_value("spec.template.metadata.labels", labels, text)
+
+
+def _template(kind: str, template: Mapping[str, Any]) -> Iterator[FieldError]:
+    spec = template.get("spec") or {}
+    yield from validate_pod.template(template, "spec.template")
+    if spec.get("restartPolicy") != "Always" and spec.get("restartPolicy") in ("OnFailure", "Never"):
+        yield not_supported("spec.template.spec.restartPolicy", spec["restartPolicy"], ("Always",))
+    if spec.get("activeDeadlineSeconds") is not None:
+        text = f"activeDeadlineSeconds in {kind} is not Supported"
+        yield forbidden_field("spec.template.spec.activeDeadlineSeconds", text)
+
+
+def _stateful(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    policy = spec.get("podManagementPolicy")
+    if policy not in ("OrderedReady", "Parallel"):
+        yield invalid_value("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")
+    yield from _update_strategy(spec.get("updateStrategy") or {})
+    retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+    for name in ("whenDeleted", "whenScaled"):
+        if retention.get(name) not in (None, "Retain", "Delete"):
+            where = f"spec.persistentVolumeClaimRetentionPolicy.{name}"
+            yield not_supported(where, retention[name], ("Retain", "Delete"))
+    start = (spec.get("ordinals") or {}).get("start", 0)
+    if start < 0:
+        yield invalid_value("spec.ordinals.start", start, _NOT_NEGATIVE)
+    if spec.get("serviceName"):
+        for text in names.label(spec["serviceName"]):
+            yield invalid_value("spec.serviceName", spec["serviceName"], text)
+    for i, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+        where = f"spec.volumeClaimTemplates[{i}].spec"
+        if not (claim.get("spec") or {}).get("accessModes"):
+            yield required(f"{where}.accessModes", "at least 1 access mode is required")
+        requests = ((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}
+        if "storage" not in requests:
+            yield required(f"{where}.resources[storage]")
+
+
+def _update_strategy(strategy: Mapping[str, Any]) -> Iterator[FieldError]:
+    where, kind, rolling = "spec.updateStrategy", strategy.get("type"), strategy.get("rollingUpdate")
+    if kind not in ("RollingUpdate", "OnDelete"):
+        shown = {"Type": kind, "RollingUpdate": rolling}
+        yield invalid_value(where, shown, "must be 'RollingUpdate' or 'OnDelete'")
+        return
+    if rolling is None:
+        return
+    if kind == "OnDelete":
+        shown = {"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")}
+        text = "only allowed for updateStrategy 'RollingUpdate'"
+        yield invalid_value(f"{where}.rollingUpdate", shown, text)
+        return
+    if rolling.get("partition", 0) < 0:
+        yield invalid_value(f"{where}.rollingUpdate.partition", rolling["partition"], _NOT_NEGATIVE)
+    yield from _share(rolling.get("maxUnavailable"), f"{where}.rollingUpdate.maxUnavailable")
+    if rolling.get("maxUnavailable") in (0, "0%"):
+        yield invalid_value(f"{where}.rollingUpdate.maxUnavailable", 0, "cannot be 0")
+
+
+def _share(value: Any, where: str) -> Iterator[FieldError]:
+    """A number or a percentage."""
+    if isinstance(value, str):
+        if not value.endswith("%") or not value[:-1].isdecimal():
+            text = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+            yield invalid_value(where, value, text)
+        elif int(value[:-1]) > 100:
+            yield invalid_value(where, value, "must not be greater than 100%")
+    elif isinstance(value, int) and value < 0:
+        yield invalid_value(where, value, _NOT_NEGATIVE)
+
+
+def _deployment(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    strategy = spec.get("strategy") or {}
+    rolling = strategy.get("rollingUpdate")
+    where = "spec.strategy"
+    if strategy.get("type") == "Recreate":
+        if rolling is not None:
+            text = "may not be specified when strategy `type` is 'Recreate'"
+            yield forbidden_field(f"{where}.rollingUpdate", text)
+    elif strategy.get("type") != "RollingUpdate":
+        yield not_supported(where, strategy.get("type"), ("Recreate", "RollingUpdate"))
+    elif rolling is not None:
+        yield from _share(rolling.get("maxUnavailable"), f"{where}.rollingUpdate.maxUnavailable")
+        if rolling.get("maxUnavailable") in (0, "0%") and rolling.get("maxSurge") in (0, "0%"):
+            text = "may not be 0 when `maxSurge` is 0"
+            yield invalid_value(f"{where}.rollingUpdate.maxUnavailable", rolling["maxUnavailable"], text)
+    deadline = spec.get("progressDeadlineSeconds")
+    if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
+        yield invalid_value("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
+
+
+def update(new: Obj, old: Obj) -> Iterator[FieldError]:
+    """The broken rules of a changed workload, besides those of its spec: what may never change."""
+    before, after = old["spec"], new["spec"]
+    fields = _STATEFUL_IMMUTABLE if new["kind"] == "StatefulSet" else ("selector",)
+    for name in fields:
+        if before.get(name) != after.get(name):
+            yield invalid_value(f"spec.{name}", after.get(name), _IMMUTABLE)
+
+
+def stateful_status(status: Mapping[str, Any]) -> Iterator[FieldError]:
+    """The broken rules of a StatefulSet's status."""
+    total = status.get("replicas", 0)
+    counts = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+    for name in counts:
+        if status.get(name, 0) < 0:
+            yield invalid_value(f"status.{name}", status[name], _NOT_NEGATIVE)
+    for name in counts[1:]:
+        if status.get(name, 0) > total:
+            yield invalid_value(f"status.{name}", status.get(name, 0), "cannot be greater than status.replicas")
+    if status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
+        text = "cannot be greater than status.readyReplicas"
+        yield invalid_value("status.availableReplicas", status["availableReplicas"], text)
+
+
+def revision(new: Obj, old: Obj | None) -> Iterator[FieldError]:
+    """The broken rules of a ControllerRevision."""
+    if new.get("data") is None:
+        yield required("data", "data is mandatory")
+    if new.get("revision", 0) < 0:
+        yield invalid_value("revision", new["revision"], _NOT_NEGATIVE)
+    if old is not None and new.get("data") != old.get("data"):
+        yield invalid_value("data", new.get("data"), _IMMUTABLE)

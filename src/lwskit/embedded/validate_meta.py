@@ -1,0 +1,114 @@
+"""Rules of every object's metadata. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lwskit.embedded import names
+from lwskit.embedded.failures import FieldError, forbidden_field, invalid_value, required
+from lwskit.embedded.resources import Resource
+from lwskit.runtime.objects import Obj
+
+ANNOTATIONS_LIMIT = 256 * 1024
+_STANDARD = frozenset({"foregroundDeletion", "orphan", "kubernetes", "customresourcecleanup.apiextensions.k8s.io"})
+_LABEL_NAMES = frozenset({"/namespaces", "/services", "apps/statefulsets"})
+_SEGMENTS = frozenset({"rbac.authorization.k8s.io"})
+
+
+def create(resource: Resource, obj: Obj) -> list[FieldError]:
+    """The broken rules of a new object's metadata."""
+    return [*_name(resource, obj["metadata"]), *_common(obj["metadata"])]
+
+
+def _name(resource: Resource, meta: Mapping[str, Any]) -> list[FieldError]:
+    name = meta.get("name", "")
+    if not name:
+        return [required("metadata.name", "name or generateName is required")]
+    if resource.storage in _LABEL_NAMES:
+        texts = names.label(name)
+    elif resource.group in _SEGMENTS:
+        texts = names.path_segment(name)
+    else:
+        texts = names.path_segment(name) or names.subdomain(name) if "/" in name else names.subdomain(name)
+    return [invalid_value("metadata.name", name, text) for text in texts]
+
+
+def labels(found: Mapping[str, str] | None, field: str) -> list[FieldError]:
+    """The broken rules of labels."""
+    errors = []
+    for key, value in (found or {}).items():
+        errors.extend(invalid_value(field, key, text) for text in names.qualified(key))
+        errors.extend(invalid_value(field, value, text) for text in names.label_value(value))
+    return errors
+
+
+def annotations(found: Mapping[str, str] | None, field: str) -> list[FieldError]:
+    """The broken rules of annotations."""
+    errors = []
+    for key in found or {}:
+        errors.extend(invalid_value(field, key, text) for text in names.qualified(key.lower()))
+    size = sum(len(k) + len(v) for k, v in (found or {}).items())
+    if size > ANNOTATIONS_LIMIT:
+        text = f"Too long: may not be more than {ANNOTATIONS_LIMIT} bytes"
+        errors.append(FieldError("FieldValueTooLong", field, text))
+    return errors
+
+
+def _common(meta: Mapping[str, Any]) -> list[FieldError]:
+    errors = [
+        *labels(meta.get("labels"), "metadata.labels"),
+        *annotations(meta.get("annotations"), "metadata.annotations"),
+        *_owners(meta.get("ownerReferences") or []),
+    ]
+    for i, finalizer in enumerate(meta.get("finalizers") or ()):
+        texts = names.qualified(finalizer)
+        errors.extend(invalid_value("metadata.finalizers", finalizer, text) for text in texts)
+        if not texts and "/" not in finalizer and finalizer not in _STANDARD:
+            text = "name is neither a standard finalizer name nor is it fully qualified"
+            errors.append(invalid_value(f"metadata.finalizers[{i}]", finalizer, text))
+    return errors
+
+
+def _owners(refs: list[dict[str, Any]]) -> list[FieldError]:
+    errors = []
+    controller: dict[str, Any] | None = None
+    for i, ref in enumerate(refs):
+        for name in ("apiVersion", "kind", "name", "uid"):
+            if not ref.get(name):
+                errors.append(required(f"metadata.ownerReferences[{i}].{name}", "must not be empty"))
+        if ref.get("controller"):
+            if controller is not None:
+                shown = [_in_order(r) for r in refs]
+                text = (
+                    'Only one reference can have Controller set to true. Found "true" in references for '
+                    f"{controller['kind']}/{controller['name']} and {ref['kind']}/{ref['name']}"
+                )
+                errors.append(invalid_value("metadata.ownerReferences", shown, text))
+            controller = ref
+    return errors
+
+
+def _in_order(ref: Mapping[str, Any]) -> dict[str, Any]:
+    order = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
+    return {k: ref[k] for k in order if k in ref}
+
+
+def update(resource: Resource, new: Obj, old: Obj, given: Mapping[str, Any]) -> list[FieldError]:
+    """The broken rules of a changed object's metadata; `given` is what the client sent for fields the server keeps."""
+    errors = _common(new["metadata"])
+    if given.get("uid") and given["uid"] != old["metadata"].get("uid"):
+        errors.append(invalid_value("metadata.uid", given["uid"], "field is immutable"))
+    if given.get("deletionTimestamp") and "deletionTimestamp" not in old["metadata"]:
+        errors.append(invalid_value("metadata.deletionTimestamp", given["deletionTimestamp"], "field is immutable"))
+    if "deletionTimestamp" in old["metadata"]:
+        before = set(old["metadata"].get("finalizers") or ())
+        added = [f for f in new["metadata"].get("finalizers") or () if f not in before]
+        if added:
+            listed = ", ".join(f'"{f}"' for f in added)
+            text = (
+                "no new finalizers can be added if the object is being deleted, found new finalizers "
+                f"[]string{{{listed}}}"
+            )
+            errors.append(forbidden_field("metadata.finalizers", text))
+    return errors
