@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -24,6 +24,7 @@ from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import Key, Obj, generation_of, is_deleting, is_true, key_of, labels_of, uid_of
 
 REFRESH = 0.1
+_GONE = "–"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +88,12 @@ async def _demo(objects: list[Obj], lws: Obj, nodes: int, timeout: float) -> Non
             console.print(f"{key} asks for no groups, so there is no worker to delete.")
             return
         victim, index = _victim(ready)
-        console.print(f"Deleting pod [bold]{victim}[/] of group {index}; its whole group must come back, no other.")
+        lost = _lost(ready, victim, index)
+        console.print(f"Deleting pod [bold]{victim}[/] of group {index}; {_expectation(ready)}.")
         await session.client.delete(POD, victim, key.namespace)
-        after = await _until_replaced(console, session, key, ready, index, timeout)
+        after = await _until_replaced(console, session, key, ready, lost, timeout)
         console.print(_comparison(ready, after, index))
-        _check(ready, after, index)
+        _check(ready, after, lost)
         _how_to_go_on(console)
 
 
@@ -112,15 +114,13 @@ async def _until_ready(console: Console, session: Session, key: Key, timeout: fl
 
 
 async def _until_replaced(
-    console: Console, session: Session, key: Key, before: View, index: str, timeout: float
+    console: Console, session: Session, key: Key, before: View, lost: Collection[str], timeout: float
 ) -> View:
-    old = before.group(index)
-
     def replaced(view: View) -> bool:
-        new = view.group(index)
-        return view.available and new.keys() == old.keys() and not set(new.values()) & set(old.values())
+        new = {_uid(view.pods.get(name)) for name in lost}
+        return view.available and not new & {_GONE, *(_uid(before.pods[name]) for name in lost)}
 
-    return await _follow(console, session.client, key, timeout, replaced, f"to have group {index} back")
+    return await _follow(console, session.client, key, timeout, replaced, f"to have {', '.join(sorted(lost))} back")
 
 
 async def _follow(console: Console, client: Client, key: Key, timeout: float, reached: Any, what: str) -> View:
@@ -188,6 +188,22 @@ def _victim(view: View) -> tuple[str, str]:
     return name, labels_of(view.pods[name])[names.GROUP_INDEX_LABEL]
 
 
+def _recreates(view: View) -> bool:
+    """Whether the set's restart policy takes a whole group down with one of its pods."""
+    return view.lws["spec"]["leaderWorkerTemplate"].get("restartPolicy") != names.RESTART_NONE
+
+
+def _lost(view: View, victim: str, index: str) -> Collection[str]:
+    """The pods that have to come back, with new UIDs, once the victim is deleted."""
+    return view.group(index).keys() if _recreates(view) else {victim}
+
+
+def _expectation(view: View) -> str:
+    if _recreates(view):
+        return "its whole group must come back, no other"
+    return f"under restart policy {names.RESTART_NONE} it must come back alone"
+
+
 def _comparison(before: View, after: View, index: str) -> Table:
     table = Table(title=f"Before and after the deletion in group {index}", title_justify="left")
     for column in ("GROUP", "POD", "UID BEFORE", "UID AFTER", ""):
@@ -203,18 +219,14 @@ def _comparison(before: View, after: View, index: str) -> Table:
 
 
 def _uid(pod: Obj | None) -> str:
-    return uid_of(pod)[:8] if pod else "–"
+    return uid_of(pod)[:8] if pod else _GONE
 
 
-def _check(before: View, after: View, index: str) -> None:
-    """Raises LwskitError when another group than `index` changed."""
-    changed = [
-        name
-        for name, pod in before.pods.items()
-        if labels_of(pod).get(names.GROUP_INDEX_LABEL) != index and _uid(pod) != _uid(after.pods.get(name))
-    ]
+def _check(before: View, after: View, lost: Collection[str]) -> None:
+    """Raises LwskitError when another pod than those of `lost` was replaced."""
+    changed = [n for n, pod in before.pods.items() if n not in lost and _uid(pod) != _uid(after.pods.get(n))]
     if changed:
-        raise LwskitError(f"pods of other groups were replaced too, which must not happen: {', '.join(changed)}")
+        raise LwskitError(f"other pods were replaced too, which must not happen: {', '.join(changed)}")
 
 
 def _how_to_go_on(console: Console) -> None:

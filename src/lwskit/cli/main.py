@@ -53,7 +53,9 @@ def main() -> None:
         code = _report(str(e), debug)
     except BaseExceptionGroup as group:
         found, rest = group.split(LwskitError)
-        if found is None or (rest is not None and not debug):
+        if group.subgroup(KeyboardInterrupt) is not None:
+            code = 130
+        elif found is None or (rest is not None and not debug):
             code = _report(f"unexpected {_first(group)!r}; run again with --debug for the traceback", debug)
         else:
             code = _report(str(_first(found)), debug)
@@ -62,7 +64,8 @@ def main() -> None:
         code = _report(f"{e.strerror or e}{where}", debug)
     except Exception as e:
         code = _report(f"unexpected {e!r}; run again with --debug for the traceback", debug)
-    sys.exit(code if isinstance(code, int) else 0)
+    # What a command returns is not meant as an exit code, and True would be 1.
+    sys.exit(code if type(code) is int else 0)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
