@@ -6,11 +6,14 @@ LWSKIT_REPEAT says how often each case is repeated.
 from __future__ import annotations
 
 import os
+import random
 
 import pytest
 
+from lwskit.runtime.client.transport import HttpRequest
 from lwskit.runtime.kinds import POD
 from lwskit.testing.cluster import TestCluster
+from lwskit.testing.interceptors import matching
 from lwskit.testing.observer import Observer
 from tests.scenarios.support import Sets
 
@@ -120,6 +123,42 @@ async def test_the_watch_is_cut_again_and_again(cluster: TestCluster, sets: Sets
             await cluster.clock.sleep(0.05)
         await recovers(cluster, sets, before, 0)
     recreated_once(observer, 0)
+
+
+async def test_every_watch_is_late_by_another_time(cluster: TestCluster, sets: Sets):
+    """20 §11.4 and 70 §2: caches that lag behind each other neither lose a deletion nor recreate a group twice."""
+    await sets.running()
+    for round_ in range(REPEAT):
+        rng = random.Random(round_)
+        group, before = round_ % 2, await sets.pod_uids()
+        lags = {plural: rng.choice((0.0, 0.02, 0.3, 1.0)) for plural in ("pods", "statefulsets", "leaderworkersets")}
+
+        def lag(request: HttpRequest, lags: dict[str, float] = lags) -> float:
+            return lags.get(request.path.rpartition("/")[2], 0.0)
+
+        async with cluster.observe(POD) as observer:
+            with cluster.slow_watches(lag):
+                await cluster.delete(POD, f"llm-{group}-1")
+                await recovers(cluster, sets, before, group)
+            await sets.ready()
+            await sets.settled()
+        recreated_once(observer, group)
+
+
+async def test_the_manager_is_slow_to_write(cluster: TestCluster, sets: Sets):
+    """20 §11.5: requests that take long change nothing about the outcome."""
+    await sets.running()
+    for round_ in range(REPEAT):
+        rng = random.Random(round_)
+        group, before = round_ % 2, await sets.pod_uids()
+        for interceptor in cluster.interceptors:
+            interceptor.clear()
+            for method in ("GET", "POST", "PATCH", "PUT", "DELETE"):
+                interceptor.delay(matching(method, watch=False), rng.choice((0.0, 0.05, 0.5)))
+        async with cluster.observe(POD) as observer:
+            await cluster.delete(POD, f"llm-{group}-1")
+            await recovers(cluster, sets, before, group)
+        recreated_once(observer, group)
 
 
 async def test_two_workers_of_one_group_are_deleted(cluster: TestCluster, sets: Sets):

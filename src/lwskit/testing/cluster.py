@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from lwskit.runtime.client.client import Client
-from lwskit.runtime.client.transport import Transport
+from lwskit.runtime.client.transport import HttpRequest, Transport
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import NotFound
 from lwskit.runtime.kinds import Kind
@@ -93,6 +93,14 @@ class TestCluster:
         with ExitStack() as stack:
             for interceptor in self.interceptors:
                 stack.enter_context(interceptor.hold_watches())
+            yield
+
+    @contextmanager
+    def slow_watches(self, lag: Callable[[HttpRequest], float]) -> Iterator[None]:
+        """Inside the block news reaches the programs under test late, by the seconds that `lag` tells for each."""
+        with ExitStack() as stack:
+            for interceptor in self.interceptors:
+                stack.enter_context(interceptor.slow_watches(lag))
             yield
 
     @contextmanager

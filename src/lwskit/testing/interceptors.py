@@ -109,6 +109,7 @@ class Interceptor:
         self._watches: list[_Watch] = []
         self._flow = asyncio.Event()
         self._flow.set()
+        self._lag: Callable[[HttpRequest], float] | None = None
         self.requests: list[Recorded] = []
 
     def fail(self, matches: Matcher, error: Exception, *, times: int | None = 1) -> None:
@@ -143,6 +144,18 @@ class Interceptor:
             yield
         finally:
             self._flow.set()
+
+    @contextmanager
+    def slow_watches(self, lag: Callable[[HttpRequest], float]) -> Iterator[None]:
+        """Inside the block each piece of news of a watch comes late: `lag` tells, for its request, by how many seconds.
+
+        So one watch is behind another, as on a real network.
+        """
+        before, self._lag = self._lag, lag
+        try:
+            yield
+        finally:
+            self._lag = before
 
     def cut_watches(self, matches: Matcher | None = None) -> int:
         """Break open watches, as a lost connection does; returns how many. Clients may open new ones at once."""
@@ -203,7 +216,7 @@ class Interceptor:
             watch = _Watch(request)
             self._watches.append(watch)
             try:
-                yield _Stream(response, watch.broken, self._flow)
+                yield _Stream(response, watch.broken, self._flow, lambda: self._lag(request) if self._lag else 0.0)
             finally:
                 self._watches.remove(watch)
 
@@ -238,12 +251,15 @@ class Interceptor:
 
 
 class _Stream:
-    """A stream that can be cut and held."""
+    """A stream that can be cut, held and slowed down."""
 
-    def __init__(self, inner: StreamResponse, broken: asyncio.Event, flow: asyncio.Event) -> None:
+    def __init__(
+        self, inner: StreamResponse, broken: asyncio.Event, flow: asyncio.Event, lag: Callable[[], float]
+    ) -> None:
         self._inner = inner
         self._broken = broken
         self._flow = flow
+        self._lag = lag
 
     @property
     def status(self) -> int:
@@ -264,6 +280,8 @@ class _Stream:
                 chunk = await self._or_broken(broken, anext(chunks, None))
                 if chunk is None:
                     return
+                if late := self._lag():
+                    await self._or_broken(broken, asyncio.sleep(late))
                 if not self._flow.is_set():
                     await self._or_broken(broken, self._flow.wait())
                 yield chunk

@@ -148,6 +148,30 @@ async def test_held_watches_deliver_later_and_in_order(client, interceptor, serv
     assert seen == [(b"one", 10), (b"two", 10)]
 
 
+async def test_slow_watches_deliver_late(client, interceptor, server):
+    seen = []
+    task = asyncio.create_task(follow(client, seen))
+    await asyncio.sleep(1)
+    with interceptor.slow_watches(lambda request: 3.0 if "pods" in request.path else 99.0):
+        server.queue.put_nowait(b"one")
+        await asyncio.sleep(10)
+    server.queue.put_nowait(b"two")
+    server.queue.put_nowait(None)
+    await task
+    assert seen == [(b"one", 4), (b"two", 11)]
+
+
+async def test_a_slow_watch_can_be_cut(client, interceptor, server):
+    task = asyncio.create_task(follow(client, []))
+    await asyncio.sleep(1)
+    with interceptor.slow_watches(lambda request: 60.0):
+        server.queue.put_nowait(b"one")
+        await asyncio.sleep(10)
+        interceptor.cut_watches()
+        with pytest.raises(ConnectionFailed):
+            await task
+
+
 async def test_watches_down_keeps_relists_waiting(client, interceptor, server):
     task = asyncio.create_task(follow(client, []))
     await asyncio.sleep(1)
