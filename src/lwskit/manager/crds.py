@@ -10,6 +10,7 @@ import structlog
 
 from lwskit.api import crds
 from lwskit.runtime.client.client import Client
+from lwskit.runtime.client.discovery import Discovery
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import ConfigurationError, NotFound
 from lwskit.runtime.kinds import CUSTOM_RESOURCE_DEFINITION
@@ -40,14 +41,20 @@ async def install(client: Client, clock: Clock) -> None:
 
 
 async def require(client: Client) -> None:
-    """Raises ConfigurationError naming the first CRD that the cluster lacks."""
+    """Raises ConfigurationError naming the first CRD whose kind the cluster does not serve.
+
+    Asks for what is served and not for the CRDs, which the manager of an installation may not read.
+    """
+    served = Discovery(client)
     for crd in crds.crds():
-        name = crd["metadata"]["name"]
-        if await _get(client, name) is None:
+        spec = crd["spec"]
+        try:
+            await served.find(f"{spec['group']}/{spec['versions'][0]['name']}", spec["names"]["kind"])
+        except ConfigurationError:
             raise ConfigurationError(
-                f"the cluster has no CustomResourceDefinition {name}; install it first, for example with "
-                "`kubectl apply --server-side -f config/crd`"
-            )
+                f"the cluster has no CustomResourceDefinition {crd['metadata']['name']}; install it first, for example "
+                "with `kubectl apply --server-side -f config/crd`"
+            ) from None
 
 
 def missing_in(ours: Obj, existing: Obj) -> set[str]:

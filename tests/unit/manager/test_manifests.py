@@ -1,0 +1,188 @@
+"""Generated manifests: the checked-in copies are current, and the roles allow what the manager does, no less."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lwskit.api import crds, names
+from lwskit.backends.registry import Backends
+from lwskit.backends.statefulset import StatefulSetLeaders, StatefulSetWorkers
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.groups.ports import PolicyRule
+from lwskit.manager import inprocess, manifests
+from lwskit.manager.options import DEFAULT_NAMESPACE, Options
+from lwskit.manager.program import Program
+from lwskit.runtime.client.client import Client
+from lwskit.runtime.kinds import NAMESPACE, POD
+from lwskit.runtime.objects import Obj, is_true
+from lwskit.testing.cluster import ClusterOptions, TestCluster
+from lwskit.testing.interceptors import Interceptor
+
+ROOT = Path(__file__).parents[3]
+CONFIG = ROOT / "config"
+
+
+def test_what_is_checked_in_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+    assert manifests.main(["--check", str(CONFIG)]) == 0, capsys.readouterr().err
+    assert crds.main(["--check", str(CONFIG / "crd")]) == 0, capsys.readouterr().err
+
+
+def test_a_file_that_is_not_current_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert manifests.main(["--write", str(tmp_path)]) == 0
+    assert manifests.main(["--check", str(tmp_path)]) == 0
+    file = tmp_path / "rbac" / "role.yaml"
+    file.write_text(file.read_text() + "\n")
+    (tmp_path / "webhook" / "manifests.yaml").unlink()
+    assert manifests.main(["--check", str(tmp_path)]) == 1
+    told = capsys.readouterr().err.splitlines()
+    assert [line.split(" is not current: run python -m ")[0] for line in told] == [
+        str(tmp_path / "webhook" / "manifests.yaml"),
+        str(file),
+    ]
+
+
+def test_the_sample_of_the_package_is_the_sample() -> None:
+    ours = ROOT / "src" / "lwskit" / "cli" / "samples" / "leaderworkerset.yaml"
+    assert ours.read_bytes() == (CONFIG / "samples" / "leaderworkerset.yaml").read_bytes()
+
+
+def test_the_service_of_an_installation_is_asked() -> None:
+    documents = list(yaml.safe_load_all((CONFIG / "webhook" / "manifests.yaml").read_text()))
+    assert documents == manifests.webhook_manifests()
+    asked = {webhook["name"]: webhook["clientConfig"] for d in documents for webhook in d["webhooks"]}
+    assert asked == {
+        name: {"service": {"name": "lws-webhook-service", "namespace": "lws-system", "path": path}}
+        for name, path in (
+            ("mleaderworkerset.kb.io", "/mutate-leaderworkerset-x-k8s-io-v1-leaderworkerset"),
+            ("mpod.kb.io", "/mutate--v1-pod"),
+            ("vleaderworkerset.kb.io", "/validate-leaderworkerset-x-k8s-io-v1-leaderworkerset"),
+            ("vpod.kb.io", "/validate--v1-pod"),
+        )
+    }
+
+
+def test_another_namespace_follows_through() -> None:
+    for document in manifests.webhook_manifests("mine"):
+        assert {w["clientConfig"]["service"]["namespace"] for w in document["webhooks"]} == {"mine"}
+    assert manifests.roles(namespace="mine")[1]["metadata"]["namespace"] == "mine"
+
+
+class Deployed(StatefulSetLeaders):
+    rbac = (PolicyRule("apps", ("deployments",), ("watch", "get")),)
+
+
+def test_a_backend_brings_its_rules() -> None:
+    role, _ = manifests.roles(Backends(Deployed(), StatefulSetWorkers()))
+    assert {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "watch"]} in role["rules"]
+    assert sum("statefulsets" in rule["resources"] for rule in role["rules"]) == 1
+    assert not any("deployments" in rule["resources"] for rule in manifests.roles()[0]["rules"])
+
+
+# What the manager really does -----------------------------------------------------------------------------------------
+
+
+def allowed(role: Obj) -> set[tuple[str, str, str]]:
+    """Group, resource and verb of everything that a role allows."""
+    return {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def done(interceptor: Interceptor) -> set[tuple[str, str, str, str]]:
+    """Group, resource, verb and namespace of everything that was asked of a server."""
+    found = set()
+    for recorded in interceptor.requests:
+        parts = recorded.request.path.strip("/").split("/")
+        group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
+        namespace = ""
+        if rest[0] == "namespaces" and len(rest) > 2:
+            namespace, rest = rest[1], rest[2:]
+        resource = "/".join([rest[0], *rest[2:]])
+        found.add((group, resource, recorded.verb, namespace))
+    return found
+
+
+@pytest.fixture
+def cluster_crds() -> list[Obj]:
+    return crds.crds()
+
+
+@pytest.fixture
+def cluster_options() -> ClusterOptions:
+    return ClusterOptions(without=frozenset(), nodes=4)
+
+
+@asynccontextmanager
+async def elected(cluster: TestCluster) -> AsyncIterator[Interceptor]:
+    """The manager as an installation runs it, with what it asks of the server."""
+    interceptor = await cluster.connect("lws-manager")
+    program = Program(
+        Client(interceptor, clock=cluster.clock), Options(), clock=cluster.clock, rng=cluster.rng, hostname="here"
+    )
+    await inprocess.register(cluster.server, cluster.client, program.admission)
+    running = asyncio.create_task(program.run(), name="manager")
+    try:
+        yield interceptor
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+    assert running.cancelled() or running.exception() is None
+
+
+@pytest.mark.virtual_only("it looks at the requests of a manager in this process")
+async def test_the_roles_allow_all_that_the_manager_does(cluster: TestCluster) -> None:
+    await cluster.client.create(NAMESPACE, {"metadata": {"name": DEFAULT_NAMESPACE}})
+    template = {"spec": {"containers": [{"name": "c", "image": "a"}]}}
+    sets = {
+        "rack": {"restartPolicy": names.RESTART_RECREATE_GROUP},
+        "own": {"restartPolicy": names.RESTART_RECREATE_GROUP_AFTER_START},
+    }
+
+    async def available(name: str) -> None:
+        lws = await cluster.get(LEADER_WORKER_SET, name)
+        assert is_true(lws, "Available")
+        assert lws["status"]["observedGeneration"] == lws["metadata"]["generation"]
+        assert lws["status"]["updatedReplicas"] == 2
+        assert len(await cluster.list(POD, f"{names.NAME_LABEL}={name}")) == 4
+
+    async with elected(cluster) as interceptor:
+        for name, part in sets.items():
+            spec = {"replicas": 2, "leaderWorkerTemplate": {"size": 2, "workerTemplate": template, **part}}
+            notes = {names.EXCLUSIVE_TOPOLOGY_ANNOTATION: "kubernetes.io/hostname"} if name == "rack" else {}
+            if name == "own":
+                spec["networkConfig"] = {"subdomainPolicy": names.SUBDOMAIN_UNIQUE_PER_REPLICA}
+            await cluster.create(LEADER_WORKER_SET, {"metadata": {"name": name, "annotations": notes}, "spec": spec})
+            await cluster.eventually(lambda name=name: available(name))
+        await cluster.delete(POD, "own-0-1")
+        changed = {"spec": {"containers": [{"name": "c", "image": "b"}]}}
+        await cluster.patch(LEADER_WORKER_SET, "own", {"spec": {"leaderWorkerTemplate": {"workerTemplate": changed}}})
+        await cluster.eventually(lambda: available("own"))
+        await cluster.settled(POD, LEADER_WORKER_SET)
+    role, election = manifests.roles()
+    everywhere, at_home = allowed(role), allowed(election)
+    asked = done(interceptor)
+    refused = {
+        (group, resource, verb, namespace)
+        for group, resource, verb, namespace in asked
+        if (group, resource, verb) not in everywhere
+        and not (namespace == DEFAULT_NAMESPACE and (group, resource, verb) in at_home)
+    }
+    assert not refused
+    assert {
+        ("", "nodes", "get", ""),
+        ("", "pods", "delete", "test"),
+        ("apps", "controllerrevisions", "delete", "test"),
+        ("coordination.k8s.io", "leases", "update", DEFAULT_NAMESPACE),
+        ("events.k8s.io", "events", "create", "test"),
+        (names.GROUP, "leaderworkersets/status", "update", "test"),
+    } <= asked
