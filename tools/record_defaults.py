@@ -38,6 +38,7 @@ CONDITIONAL = {
     ("core.v1.Volume", "emptyDir"),
     ("core.v1.ImageVolumeSource", "pullPolicy"),
     ("core.v1.NodeSpec", "taints"),
+    ("networking.v1.NetworkPolicySpec", "policyTypes"),
     ("core.v1.PodSpec", "preemptionPolicy"),
     ("core.v1.PodSpec", "tolerations"),
     ("core.v1.PodSpec", "serviceAccount"),

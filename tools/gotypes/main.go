@@ -24,10 +24,16 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -52,6 +58,7 @@ type field struct {
 	MapType     string          `json:"a,omitempty"`
 	Default     json.RawMessage `json:"d,omitempty"`
 	Constant    string          `json:"c,omitempty"`
+	Number      string          `json:"n,omitempty"`
 }
 
 type structType struct {
@@ -167,7 +174,23 @@ func collect(file *ast.File, found map[string]markers) {
 	}
 }
 
-type walker struct{ types map[string]structType }
+// walker collects struct types; with numbers it also keeps the field numbers of the binary encoding.
+type walker struct {
+	types   map[string]structType
+	numbers bool
+}
+
+// unnumbered stands around the fields of a struct that the binary encoding leaves out.
+const unnumbered = "-"
+
+// number is the field number in a protobuf tag, with that of the message around it where a struct is inlined.
+func number(sf reflect.StructField, around string) string {
+	parts := strings.Split(sf.Tag.Get("protobuf"), ",")
+	if len(parts) < 2 || around == unnumbered {
+		return ""
+	}
+	return around + parts[1]
+}
 
 func (w *walker) ref(t reflect.Type) string {
 	if name, ok := special[t]; ok {
@@ -216,7 +239,7 @@ func (w *walker) walk(t reflect.Type) {
 	}
 	out := structType{Fields: map[string]field{}}
 	w.types[name] = out
-	w.fields(t, out.Fields)
+	w.fields(t, out.Fields, "")
 	for _, m := range markersOf(t)[""] {
 		if m == "structType=atomic" || m == "mapType=atomic" {
 			out.Atomic = 1
@@ -225,7 +248,7 @@ func (w *walker) walk(t reflect.Type) {
 	w.types[name] = out
 }
 
-func (w *walker) fields(t reflect.Type, out map[string]field) {
+func (w *walker) fields(t reflect.Type, out map[string]field, around string) {
 	marks := markersOf(t)
 	for i := 0; i < t.NumField(); i++ {
 		sf := t.Field(i)
@@ -235,7 +258,13 @@ func (w *walker) fields(t reflect.Type, out map[string]field) {
 			options[o] = true
 		}
 		if tag[0] == "" && (options["inline"] || sf.Anonymous) {
-			w.fields(sf.Type, out)
+			inner := number(sf, around)
+			if inner == "" {
+				inner = unnumbered
+			} else {
+				inner += "."
+			}
+			w.fields(sf.Type, out, inner)
 			continue
 		}
 		if tag[0] == "-" || !sf.IsExported() {
@@ -245,6 +274,9 @@ func (w *walker) fields(t reflect.Type, out map[string]field) {
 			fail(fmt.Errorf("%s.%s has no JSON name", t, sf.Name))
 		}
 		f := field{Type: w.ref(sf.Type), Strategy: sf.Tag.Get("patchStrategy"), MergeKey: sf.Tag.Get("patchMergeKey")}
+		if w.numbers {
+			f.Number = number(sf, around)
+		}
 		if options["omitempty"] {
 			f.OmitEmpty = 1
 		}
@@ -324,7 +356,7 @@ func podTable() table {
 }
 
 func builtinTable() table {
-	w := &walker{types: map[string]structType{}}
+	w := &walker{types: map[string]structType{}, numbers: true}
 	kinds := map[string]string{}
 	add := func(apiVersion string, objects ...any) {
 		for _, o := range objects {
@@ -347,6 +379,16 @@ func builtinTable() table {
 	add("rbac.authorization.k8s.io/v1", rbacv1.Role{}, rbacv1.ClusterRole{}, rbacv1.RoleBinding{}, rbacv1.ClusterRoleBinding{})
 	add("scheduling.k8s.io/v1", schedulingv1.PriorityClass{})
 	add("storage.k8s.io/v1", storagev1.StorageClass{})
+	add("batch/v1", batchv1.Job{}, batchv1.CronJob{})
+	add("networking.k8s.io/v1", networkingv1.Ingress{}, networkingv1.IngressClass{}, networkingv1.NetworkPolicy{})
+	add("autoscaling/v2", autoscalingv2.HorizontalPodAutoscaler{})
+	add("autoscaling/v1", autoscalingv1.Scale{})
+	add("v1", corev1.Binding{}, metav1.DeleteOptions{})
+	add("policy/v1", policyv1.Eviction{})
+	add("authentication.k8s.io/v1", authenticationv1.TokenReview{}, authenticationv1.TokenRequest{},
+		authenticationv1.SelfSubjectReview{})
+	add("authorization.k8s.io/v1", authorizationv1.SubjectAccessReview{}, authorizationv1.LocalSubjectAccessReview{},
+		authorizationv1.SelfSubjectAccessReview{}, authorizationv1.SelfSubjectRulesReview{})
 	return table{Source: version(), Kinds: kinds, Types: w.types}
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from lwskit.embedded import discovery, subresources
+from lwskit.embedded import discovery, protobuf, subresources
 from lwskit.embedded.admission import Admission, Handler
 from lwskit.embedded.backend import Backend
 from lwskit.embedded.call import Call, UnknownPathError, read_call
@@ -72,6 +72,7 @@ class ApiServer:
         self._remover = Remover(self.backend)
         self._subresources = subresources.Subresources(self.backend, self._writer, self._patcher, self._remover)
         self._discovery = discovery.Discovery(self.backend)
+        self._protobuf = protobuf.Decoder(types)
         self._begin()
 
     def _begin(self) -> None:
@@ -148,6 +149,7 @@ class ApiServer:
             found = self._discovery.answer(request)
             if found is not None:
                 return found
+            request = self._as_json(request)
             call = read_call(request, user, self.backend.registry)
             if call.verb == "watch":
                 stream = self._reader.watch(call)
@@ -157,6 +159,14 @@ class ApiServer:
             return HttpResponse(404, b"404 page not found\n", {"content-type": "text/plain; charset=utf-8"})
         except ApiError as e:
             return refusal(e)
+
+    def _as_json(self, request: HttpRequest) -> HttpRequest:
+        """The request with a binary body turned into JSON. Raises InvalidRequest."""
+        content_type = request.headers.get("content-type", "")
+        if not request.body or not content_type.startswith(protobuf.CONTENT_TYPE):
+            return request
+        headers = {**request.headers, "content-type": "application/json"}
+        return HttpRequest(request.method, request.path, request.query, headers, self._protobuf.body(request.body))
 
     def open_watch(
         self, request: HttpRequest, user: str = "admin", idle_timeout: float | None = None

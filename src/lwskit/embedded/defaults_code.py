@@ -139,6 +139,12 @@ def subject(value: Value) -> None:
             value.pop("apiGroup", None)
 
 
+def network_policy(value: Value) -> None:
+    """A policy is about incoming traffic, and about outgoing traffic if it has rules for that."""
+    if not value.get("policyTypes"):
+        value["policyTypes"] = ["Ingress", "Egress"] if value.get("egress") else ["Ingress"]
+
+
 def namespace(value: Value) -> None:
     """The label that carries a namespace's name."""
     if value["metadata"].get("name"):
@@ -172,5 +178,6 @@ CONDITIONAL: dict[str, Callable[[Value], None]] = {
     "apps.v1.DeploymentSpec": deployment_spec,
     "apps.v1.DaemonSetSpec": daemon_set_spec,
     "rbac.v1.Subject": subject,
+    "networking.v1.NetworkPolicySpec": network_policy,
 }
 """By the struct's name in the table of types."""

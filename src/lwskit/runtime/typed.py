@@ -16,6 +16,7 @@ A table is JSON that a tool of the repository writes from the types of the Kuber
     a  "atomic": a map or struct that server-side apply replaces as a whole
     s  patch strategy of a strategic merge patch, m: its merge key
     d  the default that the type's declaration names, c: the same where it names a constant
+    n  the field's number in the binary encoding, behind those of the messages around it that JSON flattens: "2.1"
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ class Field:
     patch_strategy: tuple[str, ...] = ()
     merge_key: str = ""
     default: Any = None
+    number: str = ""
 
 
 @lru_cache(maxsize=4096)
@@ -216,6 +218,7 @@ class TypeTable:
             patch_strategy=tuple(s for s in raw.get("s", "").split(",") if s),
             merge_key=raw.get("m", ""),
             default=raw.get("d", raw.get("c")),
+            number=raw.get("n", ""),
         )
 
     def encode(self, type_name: str, value: Mapping[str, Any] | None, path: str = "") -> dict[str, Any]:
