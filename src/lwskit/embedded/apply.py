@@ -138,14 +138,15 @@ class Applier:
         return fieldset.remove(node, merged, gone) or {}
 
     def _adopts(self, call: Call, node: Node, live: Obj, conflicts: dict[Identity, Paths]) -> bool:
-        """kubectl may take over from itself what its client-side apply recorded in an annotation."""
+        """kubectl may take over what its client-side apply recorded in an annotation and what is still so."""
         if call.manager != _KUBECTL:
             return False
         try:
             recorded = orjson.loads((live["metadata"].get("annotations") or {}).get(LAST_APPLIED, ""))
         except orjson.JSONDecodeError:
             return False
-        allowed = fieldset.members(node, fieldset.of_object(node, recorded))
+        changed = fieldset.compare(node, recorded, live)
+        allowed = fieldset.members(node, fieldset.of_object(node, recorded) - changed.modified - changed.removed)
         return all(paths <= allowed for paths in conflicts.values())
 
     def _sync_last_applied(self, call: Call, new: Obj, config: Obj, current: Obj) -> None:
