@@ -7,9 +7,10 @@ import inspect
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 import aiohttp
 import structlog
@@ -26,6 +27,8 @@ TokenProvider: TypeAlias = Callable[[bool], str | Awaitable[str | None] | None]
 CONNECT_TIMEOUT = 15.0
 CALL_TIMEOUT = 30.0
 """Seconds for a call that is not a watch, answer included, unless the caller says otherwise."""
+LAST_TURNS = 100
+"""How many turns of the loop sockets get to be closed when the transport is."""
 KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES = 30, 10, 3
 
 
@@ -60,6 +63,7 @@ class HttpTransport:
         self._timeout = timeout
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
+        self._sockets: WeakSet[socket.socket] = WeakSet()
 
     async def send(self, request: HttpRequest, *, timeout: float | None = None) -> HttpResponse:
         """Send and read the whole answer within `timeout` seconds (None: the transport's default, 30 s).
@@ -101,6 +105,27 @@ class HttpTransport:
         if self._session is not None:
             session, self._session = self._session, None
             await session.close()
+            await self._let_go()
+
+    async def _let_go(self) -> None:
+        """End connections that the session no longer knows: cancelled while TLS was being set up or ended."""
+        for sock in self.sockets:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+        for _ in range(LAST_TURNS):
+            if not self.sockets:
+                return
+            await asyncio.sleep(0)
+
+    @property
+    def sockets(self) -> list[socket.socket]:
+        """The sockets that are open."""
+        return [sock for sock in self._sockets if sock.fileno() != -1]
+
+    def _make_socket(self, address: Any) -> socket.socket:
+        sock = _keepalive_socket(address)
+        self._sockets.add(sock)
+        return sock
 
     async def _open(self, request: HttpRequest, idle: float | None) -> aiohttp.ClientResponse:
         """The answer's head, after the one repetition that a refused token gets."""
@@ -146,7 +171,7 @@ class HttpTransport:
             raise ConnectionFailed(f"the connection to {self.url} has been closed by this program")
         if self._session is None:
             # Watches hold their connections, so their number has no limit here.
-            connector = aiohttp.TCPConnector(limit=0, socket_factory=_keepalive_socket)
+            connector = aiohttp.TCPConnector(limit=0, socket_factory=self._make_socket)
             self._session = aiohttp.ClientSession(
                 connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),

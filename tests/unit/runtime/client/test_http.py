@@ -335,6 +335,23 @@ async def test_after_close_nothing_is_sent(serve: Serve) -> None:
         await transport.send(GET)
 
 
+async def test_close_leaves_no_socket_of_a_connection_that_was_being_made(serve: Serve, certificate: Path) -> None:
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(certificate)
+    url = await serve(streaming(b"x"), server)
+    context = tls_context(insecure=True)
+    # Somewhere among these the call is left at each step of setting up TLS.
+    for turns in range(40):
+        transport = HttpTransport(url, tls=context)
+        call = asyncio.create_task(transport.send(GET))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        call.cancel()
+        await asyncio.wait({call})
+        await transport.close()
+        assert transport.sockets == []
+
+
 async def test_a_redirect_is_not_followed(serve: Serve) -> None:
     async def handler(request: web.Request) -> web.Response:
         return web.Response(status=302, headers={"location": "http://elsewhere.invalid/"})
