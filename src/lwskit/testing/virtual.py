@@ -21,6 +21,9 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 LIMIT = 24 * 3600.0
 """Virtual seconds that one run may take unless the loop is given another limit."""
 
+STEPS = 1_000_000
+"""Rounds of the loop that may pass at one instant."""
+
 _SHOWN = 25
 _NUDGE = 1e-6
 
@@ -35,6 +38,10 @@ class Deadlock(VirtualTimeError):
 
 class TimeLimitExceeded(VirtualTimeError):
     """The main task did not end within the virtual seconds that a run may take."""
+
+
+class Livelock(VirtualTimeError):
+    """Tasks wake each other for ever, and time does not pass."""
 
 
 class _NoSelector(selectors.BaseSelector):
@@ -64,16 +71,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop in virtual time, starting at 0 s.
 
     `limit` is how many virtual seconds one `run_until_complete` may take; then the main task is cancelled and
-    TimeLimitExceeded raised. When nothing can wake the main task, it is cancelled likewise and Deadlock raised: the
-    error lists the pending tasks and the line at which each of them waits.
+    TimeLimitExceeded raised. When nothing can wake the main task, it is cancelled likewise and Deadlock raised; so it
+    is with Livelock when `steps` rounds have passed at one instant. The errors list the pending tasks and the line at
+    which each of them waits.
     """
 
-    def __init__(self, limit: float = LIMIT) -> None:
+    def __init__(self, limit: float = LIMIT, steps: int = STEPS) -> None:
         selector = _NoSelector()
         super().__init__(selector)
         selector.wait = self._wait
         self._now = 0.0
         self._limit = limit
+        self._steps = steps
+        self._rounds = 0
         self._deadline = float("inf")
         self._main: asyncio.Future[Any] | None = None
         self._failure: VirtualTimeError | None = None
@@ -85,7 +95,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_until_complete(self, future: Any) -> Any:
         """Run until the future is done and return its result.
 
-        Raises Deadlock or TimeLimitExceeded, after the main task was cancelled and has had its chance to clean up.
+        Raises Deadlock, Livelock or TimeLimitExceeded, after the main task was cancelled and could clean up.
         """
         main = asyncio.ensure_future(future, loop=self)
         before = self._main, self._deadline
@@ -108,6 +118,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             if self._now >= self._deadline:
                 self._fail(TimeLimitExceeded, f"the main task still waits after {self._limit:g} virtual seconds")
             self._now = self._target(timeout)
+            self._rounds = 0
+        else:
+            self._rounds += 1
+            if self._rounds > self._steps:
+                self._fail(Livelock, f"time has not passed for {self._steps} rounds of the loop")
 
     def _target(self, timeout: float) -> float:
         """When the next timer is due: its own time and not a rounded sum, so that timers fire exactly."""
@@ -125,6 +140,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if self._main is None or self._main.done() or not first:
             raise self._failure
         self._deadline = self._now + self._limit
+        self._rounds = 0
         self._main.cancel()
 
     def _make_self_pipe(self) -> None:
@@ -232,7 +248,7 @@ class VirtualClock:
 def run(main: Coroutine[Any, Any, T], *, limit: float = LIMIT) -> T:
     """Run a coroutine on a fresh virtual loop, as `asyncio.run` does on a real one, and return its result.
 
-    `limit` is how many virtual seconds it may take. Raises Deadlock and TimeLimitExceeded.
+    `limit` is how many virtual seconds it may take. Raises Deadlock, Livelock and TimeLimitExceeded.
     """
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(limit)) as runner:
         return runner.run(main)

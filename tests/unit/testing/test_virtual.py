@@ -6,7 +6,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lwskit.testing.virtual import Deadlock, TimeLimitExceeded, VirtualClock, VirtualTimeError, run
+from lwskit.testing.virtual import (
+    Deadlock,
+    Livelock,
+    TimeLimitExceeded,
+    VirtualClock,
+    VirtualLoop,
+    VirtualTimeError,
+    run,
+)
 
 
 def test_waiting_takes_virtual_time_only():
@@ -108,6 +116,23 @@ def test_a_main_task_that_never_ends_is_stopped():
 
     with pytest.raises(TimeLimitExceeded, match="100 virtual seconds"):
         run(main(), limit=100)
+
+
+def test_tasks_that_wake_each_other_for_ever_are_stopped():
+    async def spins():
+        while True:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+    async def main():
+        task = asyncio.create_task(spins(), name="spinner")
+        await asyncio.sleep(1)
+        task.cancel()
+
+    with (
+        pytest.raises(Livelock, match="spinner"),
+        asyncio.Runner(loop_factory=lambda: VirtualLoop(steps=500)) as runner,
+    ):
+        runner.run(main())
 
 
 def test_cancellation_by_the_program_stays_cancellation():
