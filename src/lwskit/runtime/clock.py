@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import secrets
 import uuid
 from datetime import UTC, datetime
 from typing import Protocol
@@ -45,6 +46,11 @@ class RealClock:
 def real_random() -> random.Random:
     """A generator seeded by the operating system."""
     return random.Random(os.urandom(16))
+
+
+def new_secret() -> str:
+    """A token nobody can guess. It never comes from a seeded generator, from which it would follow."""
+    return secrets.token_urlsafe(32)
 
 
 def random_uuid(rng: random.Random) -> str:
