@@ -6,7 +6,6 @@ import asyncio
 import gzip
 import hmac
 import random
-import secrets
 import socket
 import ssl
 import tempfile
@@ -24,7 +23,7 @@ from lwskit.embedded import kubeconfig
 from lwskit.embedded.apiserver import BODY_LIMIT, ApiServer, refusal
 from lwskit.runtime.certs import Certificate, make_ca, make_server_cert
 from lwskit.runtime.client.transport import HttpRequest, HttpResponse
-from lwskit.runtime.clock import Clock
+from lwskit.runtime.clock import Clock, new_secret
 from lwskit.runtime.errors import (
     ConfigurationError,
     ConnectionFailed,
@@ -75,8 +74,7 @@ async def serve(
 
     Port 0 takes any free one; without `token` a new secret is made. Raises ConfigurationError when the port is in use.
     """
-    # A secret must not follow from the seed of a run, so it does not come from `rng`.
-    token = token or secrets.token_urlsafe(32)
+    token = token or new_secret()
     listening = _listen(host, port)
     ca = make_ca(clock.now(), rng)
     certificate = make_server_cert(ca, ["localhost", "kubernetes.default.svc"], [host], clock.now(), rng)
@@ -194,7 +192,7 @@ class _Handler:
         return response
 
 
-async def _body(request: web.BaseRequest) -> bytes | None | HttpResponse:
+async def _body(request: web.BaseRequest) -> bytes | HttpResponse | None:
     """The request's body, or the refusal of one that is too large."""
     if not request.body_exists:
         return None
