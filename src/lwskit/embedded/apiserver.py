@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Mapping
 
 import orjson
 
@@ -52,7 +51,7 @@ class ApiServer:
         types: TypeTable | None = None,
         admission: Admission | None = None,
     ) -> None:
-        types = types or load_resource(__package__ or "lwskit.embedded", "builtin-types.json")
+        types = types or load_resource("lwskit.embedded", "builtin-types.json")
         codec = Codec(types, Defaults(types))
         clock, store, rng = clock or RealClock(), store or Store(), rng or real_random()
         registry = Registry()
@@ -205,7 +204,8 @@ class ApiServer:
                 case "create":
                     code, obj = 201, await self._writer.create(call)
                 case "update":
-                    obj = await self._writer.update(call)
+                    obj, created = await self._writer.update(call)
+                    code = 201 if created else 200
                 case "patch":
                     obj, created = await self._patcher.patch(call)
                     code = 201 if created else 200
@@ -238,7 +238,7 @@ class Complete:
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
 
-    async def chunks(self) -> Any:
+    async def chunks(self) -> AsyncIterator[bytes]:
         """The body in one piece."""
         yield self._response.body
 

@@ -40,7 +40,7 @@ class Applier:
         return self.applied(call, empty, config)
 
     def applied(self, call: Call, current: Obj, config: Obj) -> Obj:
-        """The current object after an apply; a fresh object unless nothing changes. Raises the ApiError of a refusal."""
+        """The current object after an apply, a fresh object. Raises the ApiError of a refusal."""
         b, resource = self._b, call.resource
         self._check(call, config)
         node = b.fields.node(resource)

@@ -67,7 +67,7 @@ def _priority(b: Backend, resource: Resource, obj: Obj) -> None:
 
 def _tolerations(spec: dict[str, Any]) -> None:
     """Pods tolerate a node's failure for some minutes, unless they say otherwise."""
-    tolerations = list(spec.get("tolerations") or ())
+    tolerations: list[dict[str, Any]] = list(spec.get("tolerations") or ())
     missing = [k for k in (_NOT_READY, _UNREACHABLE) if not any(_covers(t, k) for t in tolerations)]
     for name in missing:
         tolerations.append(

@@ -72,8 +72,10 @@ def read_call(request: HttpRequest, user: str, registry: Registry) -> Call:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         raise UnknownPathError
-    if not registry.has_group(group, version) or not rest:
+    if not registry.has_group(group):
         raise UnknownPathError
+    if not registry.has_group(group, version) or not rest:
+        raise no_such_resource()
     params = dict(request.query)
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):

@@ -162,9 +162,10 @@ class Codec:
             return
         short = (version or resource.api_version).rpartition("/")[2]
         if self.types.kind_type(version or resource.api_version, kind or resource.kind):
+            inner = resource.group.partition(".")[0] or "core"
             raise bad_request(
                 f'{kind} in version "{short}" cannot be handled as a {resource.kind}: converting '
-                f"({short}.{kind}) to ({resource.group.partition('.')[0] or 'core'}.{resource.kind}): unknown conversion"
+                f"({short}.{kind}) to ({inner}.{resource.kind}): unknown conversion"
             )
         detail = (
             f'no kind "{kind or resource.kind}" is registered for version "{version or resource.api_version}" in '

@@ -25,10 +25,10 @@ class Defaults:
 
     def __init__(self, types: TypeTable, table: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         if table is None:
-            raw = importlib.resources.files(__package__).joinpath("builtin-defaults.json").read_bytes()
+            raw = importlib.resources.files("lwskit.embedded").joinpath("builtin-defaults.json").read_bytes()
             table = orjson.loads(raw)["types"]
         self._types = types
-        self._table = table
+        self._table: Mapping[str, Mapping[str, Any]] = table or {}
         self._visits: dict[str, Visit | None] = {}
         self._building: set[str] = set()
 

@@ -57,6 +57,8 @@ def read_options(body: Any, params: Mapping[str, str]) -> Options:
     if body is not None and not isinstance(body, dict):
         raise bad_request("the body of a deletion must be a DeleteOptions object")
     given: dict[str, Any] = dict(body or {})
+    if given.get("kind") not in (None, "", "DeleteOptions"):
+        raise bad_request(f'no kind "{given["kind"]}" is registered for version "meta.k8s.io/v1"')
     if not body:
         for name in ("gracePeriodSeconds", "propagationPolicy", "orphanDependents"):
             if name in params:

@@ -1,4 +1,4 @@
-"""Sets of field paths: of an object, of the difference of two, and in the form in which managed fields store them. Pure.
+"""Sets of field paths: of an object, of the difference of two, and as managed fields store them. Pure.
 
 A path is a tuple of path elements as FieldsV1 writes them: `f:name`, `k:{"name":"a"}`, `v:"x"`.
 Source: API reference, FieldsV1; Kubernetes documentation, "Server-Side Apply".
@@ -160,7 +160,7 @@ def members(node: Node, paths: Paths) -> Paths:
 
 
 def remove(node: Node, value: Any, paths: Paths) -> Any:
-    """The value without the fields and items at these paths; what gets empty is null, as after a removal in a server."""
+    """The value without the fields and items at these paths; what gets empty is null, as in a real server."""
     tree = encode(paths)
     return _remove(node, value, tree)
 

@@ -151,7 +151,7 @@ class Decoder:
 
 
 def _fields(raw: bytes) -> Iterator[tuple[int, Any]]:
-    """The fields of a message: numbers with integers, or bytes for everything else. Raises IndexError and ValueError."""
+    """The fields of a message: integers, or bytes for everything else. Raises IndexError and ValueError."""
     at = 0
     while at < len(raw):
         key, at = _varint(raw, at)

@@ -26,7 +26,7 @@ def qos_class(spec: Mapping[str, Any]) -> str:
         named = named or any(_positive(r.get(c)) for r in (limits, requests) for c in _COUNTED)
         for counted in _COUNTED:
             limit, request = limits.get(counted), requests.get(counted, limits.get(counted))
-            if not _positive(limit) or not quantity.equal(limit, request):
+            if limit is None or not _positive(limit) or not quantity.equal(limit, request or 0):
                 guaranteed = False
     if not named:
         return "BestEffort"

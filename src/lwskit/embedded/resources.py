@@ -150,7 +150,9 @@ class Registry:
     """All resources by group, version and plural, in the order in which discovery lists them."""
 
     def __init__(self) -> None:
-        data = orjson.loads(importlib.resources.files(__package__).joinpath("builtin-resources.json").read_bytes())
+        data = orjson.loads(
+            importlib.resources.files("lwskit.embedded").joinpath("builtin-resources.json").read_bytes()
+        )
         self._by_path: dict[tuple[str, str, str], Resource] = {}
         for entry in data["resources"]:
             self._add(_builtin(entry))

@@ -48,10 +48,12 @@ def _kind(value: Any) -> str:
 
 
 def _field_errors(error: jsonschema_rs.ValidationError) -> Iterable[FieldError]:
-    field, value, detail = _path(error.instance_path), error.instance, error.kind.as_dict()
+    field = _path(error.instance_path)
+    value: Any = error.instance
+    detail: dict[str, Any] = error.kind.as_dict()
     where = field or "<nil>"
-    name = detail["name"] if "name" in detail else error.kind.name
-    limit = detail.get("limit", detail.get("value"))
+    name = detail.get("name", error.kind.name)
+    limit: Any = detail.get("limit", detail.get("value"))
     match name:
         case "required":
             missing = detail["property"]

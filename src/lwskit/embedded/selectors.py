@@ -87,6 +87,8 @@ def _known(resource: Resource, name: str) -> str:
         name = _RENAMED.get(head, head) + dot + rest
     if resource.custom is not None:
         fields = resource.custom.selectable_fields
+    if name not in fields and resource.custom is None and resource.storage not in _FIELDS:
+        raise bad_request(f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"')
     if name not in fields:
         raise bad_request(f"field label not supported: {name}")
     return name

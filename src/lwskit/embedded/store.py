@@ -119,7 +119,7 @@ class Watch:
         return bool(self._pending)
 
     async def wait(self, seconds: float) -> None:
-        """Return when something is pending, when the watch is closed, or after that time. Cancelling changes nothing."""
+        """Return when something is pending, the watch is closed, or the time is over. Cancelling changes nothing."""
         if self._pending or self.closed:
             return
         try:

@@ -41,9 +41,10 @@ def prepare_create(resource: Resource, obj: Obj, types: TypeTable, now: str) -> 
     if storage == "/pods":
         if obj["spec"].get("terminationGracePeriodSeconds", 0) < 0:
             obj["spec"]["terminationGracePeriodSeconds"] = 1
-        obj["status"] = {"phase": "Pending", "qosClass": quality.qos_class(obj["spec"])}
+        status: Obj = {"phase": "Pending", "qosClass": quality.qos_class(obj["spec"])}
+        obj["status"] = status
         if obj["spec"].get("schedulingGates"):
-            obj["status"]["conditions"] = [
+            status["conditions"] = [
                 {
                     "type": "PodScheduled",
                     "status": "False",
@@ -94,7 +95,7 @@ def prepare_update(resource: Resource, obj: Obj, old: Obj, subresource: str) -> 
         obj["spec"] = old["spec"]
     if resource.storage == "/services":
         _keep_addresses(obj["spec"], old["spec"])
-    if resource.generation and _generation_differs(resource, obj, old):
+    if resource.generation and subresource not in ("binding", "eviction") and _generation_differs(resource, obj, old):
         meta["generation"] = before.get("generation", 0) + 1
 
 

@@ -133,7 +133,10 @@ class Structures:
                 case "map":
                     keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
                     properties = items.get("properties") or {}
-                    defaults = {k: properties[k]["default"] for k in keys if "default" in properties.get(k, {})}
+                    defaults: dict[str, Any] = {}
+                    for key in keys:
+                        if "default" in properties.get(key, {}):
+                            defaults[key] = properties[key]["default"]
                     return Node("keyed", element=self._schema(items), keys=keys, defaults=defaults)
                 case _:
                     return LEAF

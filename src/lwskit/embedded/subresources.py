@@ -15,6 +15,7 @@ from lwskit.embedded.failures import bad_request, conflict, invalid_object, inva
 from lwskit.embedded.patching import Patcher, invalid_patch, json_patched
 from lwskit.embedded.removal import Remover
 from lwskit.embedded.writes import Writer
+from lwskit.runtime.errors import ApiError
 from lwskit.runtime.objects import Obj, Selector
 
 
@@ -43,7 +44,7 @@ class Subresources:
         if call.verb == "update" and call.subresource == "finalize":
             return 200, await self._finalize(call)
         if call.verb == "update":
-            return 200, await self._writer.update(call)
+            return 200, (await self._writer.update(call))[0]
         obj, _ = await self._patcher.patch(call)
         return 200, obj
 
@@ -157,8 +158,7 @@ class Subresources:
         body: Any = read_body(call.request.body, call.content_type, "Binding")
         target = (body.get("target") or {}) if isinstance(body, dict) else {}
         if not target.get("name"):
-            error = invalid_value("target.name", "", "must be set")
-            raise invalid_object("", "Binding", call.name, [error])
+            raise ApiError("target.name: Required value", code=500, reason="")
 
         def transform(current: Obj) -> Obj:
             node = current["spec"].get("nodeName")
@@ -179,7 +179,6 @@ class Subresources:
                 "status": "True",
                 "lastProbeTime": None,
                 "lastTransitionTime": self._b.now(),
-                "observedGeneration": new["metadata"].get("generation", 1),
             }
             if old is None:
                 conditions.append(scheduled)
@@ -196,9 +195,30 @@ class Subresources:
     async def _evict(self, call: Call) -> Obj:
         body: Any = read_body(call.request.body, call.content_type, "Eviction")
         options = (body.get("deleteOptions") if isinstance(body, dict) else None) or {}
-        read_options(options, call.params)
+        read = read_options(options, call.params)
+        if not (read.dry_run or call.dry_run):
+            await self._writer.change(call, self._disrupted)
         await self._remover.delete_with(call, options)
         return _success()
+
+    def _disrupted(self, pod: Obj) -> Obj:
+        """The pod with the condition that says why it goes; as it is when it goes already."""
+        if "deletionTimestamp" in pod["metadata"]:
+            return pod
+        new = orjson.loads(orjson.dumps(pod))
+        conditions = new["status"].setdefault("conditions", [])
+        conditions[:] = [c for c in conditions if c["type"] != "DisruptionTarget"]
+        conditions.append(
+            {
+                "type": "DisruptionTarget",
+                "status": "True",
+                "lastProbeTime": None,
+                "lastTransitionTime": self._b.now(),
+                "reason": "EvictionByEvictionAPI",
+                "message": "Eviction API: evicting",
+            }
+        )
+        return new
 
 
 def _success() -> Obj:

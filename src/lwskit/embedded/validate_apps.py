@@ -107,7 +107,10 @@ def _share(value: Any, where: str) -> Iterator[FieldError]:
     """A number or a percentage."""
     if isinstance(value, str):
         if not value.endswith("%") or not value[:-1].isdecimal():
-            text = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+            text = (
+                "a valid percent string must be a numeric string followed by an ending '%' "
+                "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+            )
             yield invalid_value(where, value, text)
         elif int(value[:-1]) > 100:
             yield invalid_value(where, value, "must not be greater than 100%")

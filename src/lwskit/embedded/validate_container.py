@@ -108,7 +108,8 @@ def _environment(env: list[dict[str, Any]], field: str) -> Iterator[FieldError]:
             yield invalid_value(
                 f"{where}.valueFrom",
                 "",
-                "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
+                "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or "
+                "`fileKeyRef`",
             )
         path = (source.get("fieldRef") or {}).get("fieldPath")
         if path is not None and path not in _FIELD_PATHS and not _SUBSCRIPTED.fullmatch(path):

@@ -43,7 +43,7 @@ def labels(found: Mapping[str, str] | None, field: str) -> list[FieldError]:
     return errors
 
 
-def annotations(found: Mapping[str, str] | None, field: str) -> list[FieldError]:
+def annotation_keys(found: Mapping[str, str] | None, field: str) -> list[FieldError]:
     """The broken rules of annotations."""
     errors = []
     for key in found or {}:
@@ -58,7 +58,7 @@ def annotations(found: Mapping[str, str] | None, field: str) -> list[FieldError]
 def _common(meta: Mapping[str, Any]) -> list[FieldError]:
     errors = [
         *labels(meta.get("labels"), "metadata.labels"),
-        *annotations(meta.get("annotations"), "metadata.annotations"),
+        *annotation_keys(meta.get("annotations"), "metadata.annotations"),
         *_owners(meta.get("ownerReferences") or []),
     ]
     for i, finalizer in enumerate(meta.get("finalizers") or ()):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
 from lwskit.embedded import names, validate_meta
@@ -58,7 +59,7 @@ def spec(found: Mapping[str, Any], field: str) -> Iterator[FieldError]:
     yield from _placement(found, field)
 
 
-def _volumes(volumes: list[dict[str, Any]], field: str) -> Iterator[FieldError]:  # type: ignore[misc]
+def _volumes(volumes: list[dict[str, Any]], field: str) -> Generator[FieldError, None, set[str]]:
     seen: set[str] = set()
     for i, volume in enumerate(volumes):
         where = f"{field}[{i}]"
@@ -130,7 +131,7 @@ def template(found: Mapping[str, Any], field: str) -> Iterator[FieldError]:
     """The broken rules of a pod template."""
     meta = found.get("metadata") or {}
     yield from validate_meta.labels(meta.get("labels"), f"{field}.labels")
-    yield from validate_meta.annotations(meta.get("annotations"), f"{field}.annotations")
+    yield from validate_meta.annotation_keys(meta.get("annotations"), f"{field}.annotations")
     yield from spec(found.get("spec") or {}, f"{field}.spec")
 
 
@@ -182,8 +183,6 @@ def _comparable(name: str, value: Any, gated: bool) -> Any:
 
 def _difference(name: str, before: Any, after: Any) -> str:
     """The changed field, as two lines of a diff."""
-    import json
-
     title = name[0].upper() + name[1:]
     lines = [f'{sign} "{title}": {json.dumps(value)},' for sign, value in (("-", before), ("+", after))]
     return "\n".join(lines) + "\n"

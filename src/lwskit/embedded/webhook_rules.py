@@ -53,7 +53,7 @@ def _matches(rule: Mapping[str, Any], attributes: Attributes, resource: Resource
 
     scope = rule.get("scope", "*")
     namespaced = resource.namespaced
-    if scope == "Namespaced" and not namespaced or scope == "Cluster" and namespaced:
+    if (scope == "Namespaced" and not namespaced) or (scope == "Cluster" and namespaced):
         return False
     return (
         inside("operations", attributes.operation)
@@ -78,7 +78,7 @@ def selected(
     namespace_labels: Mapping[str, str] | None,
     objects: Iterable[Obj | None],
 ) -> bool:
-    """Whether the selectors let the request through: the namespace's labels (None: it has no namespace), the objects'."""
+    """Whether the selectors match: the namespace's labels (None: there is no namespace), and the objects'."""
     selector = webhook.get("namespaceSelector")
     if selector and namespace_labels is not None and not Selector.from_object(selector).matches(namespace_labels):
         return False

@@ -38,6 +38,24 @@ _NAME_LIMIT = 63
 _SUFFIX = 5
 
 
+CREATED_BY_UPDATE = frozenset(
+    {
+        "/services",
+        "/limitranges",
+        "/endpoints",
+        "/events",
+        "coordination.k8s.io/leases",
+        "rbac.authorization.k8s.io/roles",
+        "rbac.authorization.k8s.io/rolebindings",
+        "rbac.authorization.k8s.io/clusterroles",
+        "rbac.authorization.k8s.io/clusterrolebindings",
+        "scheduling.k8s.io/priorityclasses",
+        "storage.k8s.io/storageclasses",
+    }
+)
+"""Resources whose update makes the object when there is none."""
+
+
 def generated_name(base: str, rng: random.Random) -> str:
     """A name for `generateName`: the base, cut, and five random letters (API conventions: generated values)."""
     return base[: _NAME_LIMIT - _SUFFIX] + "".join(rng.choice(_NAME_LETTERS) for _ in range(_SUFFIX))
@@ -67,10 +85,11 @@ class Writer:
         if meta.get("resourceVersion"):
             raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
         for name in (*strategy.SYSTEM_META, "resourceVersion"):
-            meta.pop(name, None)
+            if name != "generation":
+                meta.pop(name, None)
         if not apply:
             b.fields.updated(resource, None, obj, call.manager, call.subresource)
-        self._check_namespace(call, meta.get("name", ""))
+        self._check_namespace(call, meta.get("name") or meta.get("generateName", ""))
         builtin_admission.create(b, resource, obj)
         attributes = self._attributes(call, "CREATE", meta.get("name", ""))
         obj = await self._mutated(call, attributes, obj, None)
@@ -160,8 +179,8 @@ class Writer:
 
     # -- update ------------------------------------------------------------------------------------------------------
 
-    async def update(self, call: Call) -> Obj:
-        """Replace the object by the request's body. Raises the ApiError of a refusal."""
+    async def update(self, call: Call) -> tuple[Obj, bool]:
+        """Replace the object by the request's body; also whether it was created. Raises the ApiError of a refusal."""
         body = read_body(call.request.body, call.content_type, call.resource.kind)
         obj = self._decode(call, body, call.request.body)
         self._place(call, obj)
@@ -171,7 +190,10 @@ class Writer:
             self._b.fields.updated(call.resource, current, new, call.manager, call.subresource)
             return new
 
-        return await self.change(call, replaced, conditional=not call.resource.unconditional_update)
+        found = self._b.find(call.resource, call.namespace, call.name)
+        if found is None and call.resource.storage in CREATED_BY_UPDATE and not call.subresource:
+            return await self.create_decoded(call, obj, apply=False), True
+        return await self.change(call, replaced, conditional=not call.resource.unconditional_update), False
 
     async def change(
         self,

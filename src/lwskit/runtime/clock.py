@@ -53,6 +53,11 @@ def new_secret() -> str:
     return secrets.token_urlsafe(32)
 
 
+def real_secret() -> str:
+    """A text that nobody can guess, whatever a run is seeded with: 256 bits of the operating system's randomness."""
+    return secrets.token_urlsafe(32)
+
+
 def random_uuid(rng: random.Random) -> str:
     """A version 4 UUID drawn from `rng`, so that a seeded run repeats itself."""
     return str(uuid.UUID(int=rng.getrandbits(128), version=4))
