@@ -48,8 +48,12 @@ async def manager(cluster: TestCluster) -> AsyncIterator[Program]:
 @asynccontextmanager
 async def _in_process(cluster: TestCluster, program: Program) -> AsyncIterator[None]:
     await inprocess.register(cluster.server, cluster.client, program.admission)
-    async with _running(program, program.manager.elected):
-        yield
+    try:
+        async with _running(program, program.manager.elected):
+            yield
+    finally:
+        for kind, name in development.CONFIGURATIONS:
+            await cluster.client.delete(kind, name)
 
 
 @asynccontextmanager

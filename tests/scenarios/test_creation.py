@@ -8,10 +8,12 @@ import pytest
 
 from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.runtime.client.transport import HttpRequest
 from lwskit.runtime.errors import AlreadyExists
 from lwskit.runtime.kinds import POD, SERVICE, STATEFUL_SET
 from lwskit.runtime.objects import controller_of, labels_of
 from lwskit.testing.cluster import TestCluster
+from lwskit.testing.interceptors import matching
 from tests.scenarios.support import Sets, env_of, pod_template, revision_key, set_object
 
 SIX = ("llm-0", "llm-0-1", "llm-0-2", "llm-1", "llm-1-1", "llm-1-2")
@@ -215,15 +217,22 @@ async def test_a_worker_workload_that_is_there_already_is_no_failure(cluster: Te
             "template": {"metadata": {"labels": {"app": "other"}}, "spec": pod_template("img:other")["spec"]},
         },
     }
-    await cluster.create(STATEFUL_SET, body)
-    await sets.create(replicas=2)
-    await sets.has_pods("llm-0", "llm-1", "llm-1-1", "llm-1-2")
+
+    def lag(request: HttpRequest) -> float:
+        return 3.0 if request.path.endswith("statefulsets") else 0.0
+
+    with cluster.slow_watches(lag):
+        await cluster.create(STATEFUL_SET, body)
+        await sets.create(replicas=2)
+        await sets.has_pods("llm-0", "llm-1", "llm-1-1", "llm-1-2")
 
     async def no_failure() -> None:
         assert not [e for e in await sets.events() if e["type"] == "Warning"]
 
     await cluster.consistently(no_failure)
     assert (await cluster.get(STATEFUL_SET, "llm-0"))["spec"]["serviceName"] == "other"
+    attempts = cluster.interceptors[0].select(matching("POST", "statefulsets$"))
+    assert 409 in [r.status for r in attempts]
 
 
 async def test_a_second_set_of_that_name_is_refused(cluster: TestCluster, sets: Sets):

@@ -30,6 +30,19 @@ async def test_everything_goes_with_the_set(cluster: TestCluster, sets: Sets, pr
         assert not workloads.born
 
 
+async def test_an_orphaning_deletion_leaves_everything(cluster: TestCluster, sets: Sets):
+    """20 §1: with propagation Orphan the set goes alone, its workloads and pods stay as they are."""
+    await sets.running()
+    await sets.settled()
+    pods, workloads = await sets.pod_uids(), await cluster.uids(STATEFUL_SET)
+    await cluster.delete(LEADER_WORKER_SET, "llm", propagation="Orphan")
+    await cluster.eventually(lambda: cluster.gone(LEADER_WORKER_SET, "llm"))
+    await sets.settled()
+    assert await sets.pod_uids() == pods
+    assert await cluster.uids(STATEFUL_SET) == workloads
+    assert not (await sets.leader_workload())["metadata"].get("ownerReferences")
+
+
 async def test_deleting_one_set_leaves_the_other(cluster: TestCluster, sets: Sets):
     """20 §1: ownership is by UID, so only the deleted set's objects go."""
     await sets.running("llm-a", replicas=1, size=2)
