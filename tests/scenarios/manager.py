@@ -1,19 +1,20 @@
 """lwskit's manager as a program under test: in this process, its requests interceptable, its webhooks where they work.
 
-On the embedded cluster the API server calls the webhooks as functions, on a real one over HTTPS on 127.0.0.1.
+On the embedded cluster the API server calls the webhooks as functions, on a real one over HTTPS: on 127.0.0.1, or on
+the address in LWSKIT_WEBHOOK_HOST where the API server runs elsewhere.
 """
 
 from __future__ import annotations
 
-import asyncio
+import ipaddress
+import os
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.manager import development, inprocess
-from lwskit.manager.options import ElectionOptions, Options
+from lwskit.manager import development, undertest
 from lwskit.manager.program import FIELD_MANAGER, Program
 from lwskit.manager.servers import webhook_server
 from lwskit.runtime.certs import make_ca, make_server_cert
@@ -22,9 +23,8 @@ from lwskit.runtime.tls import TlsFiles
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.support import set_object
 
-USER_AGENT = "lws-manager"
-OPTIONS = Options(election=ElectionOptions(enabled=False), graceful_timeout=1.0)
-ADDRESS = "127.0.0.1"
+LOCAL = "127.0.0.1"
+HOST = os.environ.get("LWSKIT_WEBHOOK_HOST") or LOCAL
 COLLECTOR = 120.0
 """Seconds that a real garbage collector may take to learn of a new kind."""
 
@@ -35,25 +35,18 @@ _collects: set[str] = set()
 @asynccontextmanager
 async def manager(cluster: TestCluster) -> AsyncIterator[Program]:
     """The manager on a test's cluster, ready when the block begins. Its failure is raised at the end of the block."""
-    client = Client(await cluster.connect(USER_AGENT), field_manager=FIELD_MANAGER, clock=cluster.clock)
-    program = Program(client, OPTIONS, clock=cluster.clock, rng=cluster.rng, hostname="scenarios")
-    run = _in_process if cluster.embedded else _over_https
+    if cluster.embedded:
+        async with undertest.manager(cluster) as program:
+            assert program is not None
+            yield program
+        return
+    client = Client(await cluster.connect(undertest.USER_AGENT), field_manager=FIELD_MANAGER, clock=cluster.clock)
+    program = Program(client, undertest.OPTIONS, clock=cluster.clock, rng=cluster.rng, hostname="scenarios")
     try:
-        async with run(cluster, program):
+        async with _over_https(cluster, program):
             yield program
     finally:
         await client.close()
-
-
-@asynccontextmanager
-async def _in_process(cluster: TestCluster, program: Program) -> AsyncIterator[None]:
-    await inprocess.register(cluster.server, cluster.client, program.admission)
-    try:
-        async with _running(program, program.manager.elected):
-            yield
-    finally:
-        for kind, name in development.CONFIGURATIONS:
-            await cluster.client.delete(kind, name)
 
 
 @asynccontextmanager
@@ -61,9 +54,9 @@ async def _over_https(cluster: TestCluster, program: Program) -> AsyncIterator[N
     with tempfile.TemporaryDirectory(prefix="lwskit-scenarios-") as folder:
         files = TlsFiles.in_folder(Path(folder))
         authority = _certify(cluster, files)
-        server = webhook_server(program, files, cluster.clock, ADDRESS, 0)
-        async with _running(program, program.manager.elected, server.serving):
-            endpoint = development.Endpoint(f"https://{ADDRESS}:{server.port}", authority)
+        server = webhook_server(program, files, cluster.clock, LOCAL if HOST == LOCAL else "", 0)
+        async with undertest.running(program, program.manager.elected, server.serving):
+            endpoint = development.Endpoint(f"https://{HOST}:{server.port}", authority)
             await development.cleanup(cluster.client)
             async with development.registered(cluster.client, endpoint, cluster.clock):
                 await _await_collector(cluster)
@@ -74,28 +67,19 @@ def _certify(cluster: TestCluster, files: TlsFiles) -> bytes:
     """Write a certificate for the webhooks; returns the CA that signed it, as PEM."""
     now = cluster.clock.now()
     ca = make_ca(now, cluster.rng)
-    certificate = make_server_cert(ca, [], [ADDRESS], now, cluster.rng)
+    names, addresses = ([], [HOST]) if _is_address(HOST) else ([HOST], [])
+    certificate = make_server_cert(ca, names, addresses, now, cluster.rng)
     files.cert.write_bytes(certificate.cert_pem)
     files.key.write_bytes(certificate.key_pem)
     return ca.cert_pem
 
 
-@asynccontextmanager
-async def _running(program: Program, *ready: asyncio.Event) -> AsyncIterator[None]:
-    running = asyncio.create_task(program.run(), name="manager under test")
+def _is_address(host: str) -> bool:
     try:
-        for event in ready:
-            waiting = asyncio.create_task(event.wait(), name="manager under test: start")
-            await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-            if running.done():
-                running.result()
-        yield
-    finally:
-        running.cancel()
-        await asyncio.wait({running})
-    if not running.cancelled():
-        running.result()
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 async def _await_collector(cluster: TestCluster) -> None:

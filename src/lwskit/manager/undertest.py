@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from lwskit.manager import inprocess
+from lwskit.manager.development import CONFIGURATIONS
 from lwskit.manager.options import ElectionOptions, Options
 from lwskit.manager.program import FIELD_MANAGER, Program
 from lwskit.runtime.client.client import Client
@@ -20,8 +21,8 @@ OPTIONS = Options(election=ElectionOptions(enabled=False), graceful_timeout=1.0)
 async def manager(cluster: TestCluster) -> AsyncIterator[Program | None]:
     """The manager with its webhooks on a test's embedded cluster, ready when the block begins.
 
-    On a real cluster nothing is run: LeaderWorkerSets are expected to be served there. An error of the manager is
-    raised at the end of the block; when cancelled, the manager ends too.
+    On a real cluster nothing is run: LeaderWorkerSets are expected to be served there. At the end the webhooks are
+    withdrawn, so that another manager can follow. Raises an error of the manager; when cancelled, it ends too.
     """
     if not cluster.embedded:
         yield None
@@ -29,16 +30,32 @@ async def manager(cluster: TestCluster) -> AsyncIterator[Program | None]:
     client = Client(await cluster.connect(USER_AGENT), field_manager=FIELD_MANAGER, clock=cluster.clock)
     program = Program(client, OPTIONS, clock=cluster.clock, rng=cluster.rng, hostname="test")
     await inprocess.register(cluster.server, cluster.client, program.admission)
-    running = asyncio.create_task(program.run(), name="manager under test")
-    elected = asyncio.create_task(program.manager.elected.wait(), name="manager under test: start")
     try:
-        await asyncio.wait({running, elected}, return_when=asyncio.FIRST_COMPLETED)
-        if running.done():
-            running.result()
-        yield program
+        async with running(program, program.manager.elected):
+            yield program
     finally:
-        elected.cancel()
-        running.cancel()
-        await asyncio.wait({running, elected})
-    if not running.cancelled():
-        running.result()
+        for kind, name in CONFIGURATIONS:
+            await cluster.client.delete(kind, name)
+
+
+@asynccontextmanager
+async def running(program: Program, *ready: asyncio.Event) -> AsyncIterator[None]:
+    """The program, running for the length of the block, which begins when all these events are set.
+
+    Its own error is raised where it shows first: at the beginning or at the end of the block. When cancelled, the
+    program ends too.
+    """
+    task = asyncio.create_task(program.run(), name="manager under test")
+    try:
+        for event in ready:
+            waiting = asyncio.create_task(event.wait(), name="manager under test: start")
+            await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            if task.done():
+                task.result()
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+    if not task.cancelled():
+        task.result()
