@@ -71,6 +71,10 @@ class CacheLike(Protocol):
         """Take in the server's answer to a write of our own."""
         ...
 
+    def forget(self, kind: Kind, key: Key, uid: str) -> None:
+        """Take in that a deletion of our own has removed an object."""
+        ...
+
 
 class RecorderLike(Protocol):
     """Records events without waiting."""
@@ -199,9 +203,11 @@ class Executor:
             propagation=action.propagation,
             uid=action.uid or None,
         )
-        # What is not marked as being deleted is a Status, or the last state of an object that is gone.
         if answer.get("metadata", {}).get("uid") and is_deleting(answer):
             self._cache.ingest(action.kind, answer)
+        elif action.uid and answer.get("kind") == "Status" and answer.get("status") == "Success":
+            # Only what is gone at once is answered with a Status.
+            self._cache.forget(action.kind, action.key, action.uid)
         return answer
 
     async def _modify(self, action: Modify) -> tuple[Obj, bool]:

@@ -78,6 +78,7 @@ class FakeCache:
     def __init__(self, *kinds: Kind) -> None:
         self.stores: dict[Kind, dict[Key, Obj]] = {kind: {} for kind in kinds}
         self.ingested: list[Obj] = []
+        self.forgotten: list[str] = []
 
     def store(self, kind: Kind) -> dict[Key, Obj]:
         if kind not in self.stores:
@@ -86,6 +87,9 @@ class FakeCache:
 
     def ingest(self, kind: Kind, obj: Obj) -> None:
         self.ingested.append(obj)
+
+    def forget(self, kind: Kind, key: Key, uid: str) -> None:
+        self.forgotten.append(uid)
 
 
 class FakeRecorder:
@@ -232,7 +236,7 @@ async def test_a_patch_carries_the_uid_and_another_incarnation_is_a_conflict(clo
         await bench.run(action)
 
 
-async def test_a_delete_has_its_uid_as_precondition_and_only_a_lingering_object_is_ingested(clock: Clock) -> None:
+async def test_a_delete_has_its_uid_as_precondition_and_tells_the_cache_what_became_of_the_object(clock: Clock) -> None:
     lingering = pod(version="9", deletionTimestamp="2026-01-01T00:00:00Z")
     bench = Bench(clock, lingering, pod(), {"kind": "Status", "status": "Success", "metadata": {}}, NotFound("gone"))
     action = Delete(why="away", kind=POD, key=Key("n", "p"), uid="u-p", propagation="Foreground", on_success=event("x"))
@@ -242,6 +246,7 @@ async def test_a_delete_has_its_uid_as_precondition_and_only_a_lingering_object_
     assert body["preconditions"] == {"uid": "u-p"}
     assert body["propagationPolicy"] == "Foreground"
     assert bench.cache.ingested == [lingering]
+    assert bench.cache.forgotten == ["u-p"]
     assert bench.notes == ["x", "x", "x"]
     with pytest.raises(NotFound):
         await bench.run(action)

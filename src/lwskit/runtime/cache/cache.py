@@ -12,7 +12,7 @@ from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.kinds import Kind
-from lwskit.runtime.objects import Obj
+from lwskit.runtime.objects import Key, Obj
 from lwskit.runtime.tasks import TaskOwner
 
 _Selection = tuple[Kind, str, str, str]
@@ -109,6 +109,11 @@ class Cache:
         """Hand the server's answer to a write of our own to the informers of its kind."""
         for informer in self.informers(kind):
             informer.ingest(obj)
+
+    def forget(self, kind: Kind, key: Key, uid: str) -> None:
+        """Tell the informers of a kind that a deletion of our own has removed an object."""
+        for informer in self.informers(kind):
+            informer.forget(key, uid)
 
     @property
     def healthy(self) -> bool:

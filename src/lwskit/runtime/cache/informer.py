@@ -18,7 +18,7 @@ from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import LwskitError
 from lwskit.runtime.kinds import Kind
-from lwskit.runtime.objects import Obj, Selector, key_of, labels_of, newer, uid_of, version_of
+from lwskit.runtime.objects import Key, Obj, Selector, key_of, labels_of, newer, uid_of, version_of
 from lwskit.runtime.tasks import TaskOwner
 
 log = structlog.get_logger(__name__)
@@ -62,6 +62,8 @@ class Informer:
         self._clock = clock
         self._resync = max(resync, 1.0) * (0.9 + 0.2 * rng.random()) if resync else None
         self._seen = ""
+        self._removed: set[str] = set()
+        """UIDs of what we deleted ourselves and the watch has not told to be gone."""
         self._watcher = Watcher(
             kind,
             client,
@@ -174,7 +176,7 @@ class Informer:
             return False
         version = version_of(obj)
         old = self.store.get(key_of(obj))
-        if not self._selector.matches(labels_of(obj)):
+        if uid_of(obj) in self._removed or not self._selector.matches(labels_of(obj)):
             return False
         if self.field_selector and (old is None or uid_of(old) != uid_of(obj)):
             # Whether it matches is the server's knowledge.
@@ -182,6 +184,21 @@ class Informer:
         if not newer(version, self._seen) or (old is not None and not newer(version, version_of(old))):
             return False
         self._applied(self._prepared(obj))
+        return True
+
+    def forget(self, key: Key, uid: str) -> bool:
+        """Take in that a deletion of our own has removed an object; returns whether it was known.
+
+        Views and handlers are told now, and not once more by the watch; what the watch still tells of the object from
+        before is passed over. Specification: architecture, rule 5.
+        """
+        old = self.store.get(key)
+        if not self.synced.is_set() or old is None or uid_of(old) != uid:
+            return False
+        self._removed.add(uid)
+        self.store.remove(key)
+        self._view(old, None)
+        self._notify("on_delete", old, False)
         return True
 
     def _prepared(self, obj: Obj) -> Obj:
@@ -196,6 +213,8 @@ class Informer:
             self._seen = version
 
     def _applied(self, obj: Obj) -> None:
+        if uid_of(obj) in self._removed:
+            return
         old = self.store.get(key_of(obj))
         if old is not None and _not_newer(version_of(obj), version_of(old)):
             # An answer to a write of our own brought this version or a later one before the watch did.
@@ -214,6 +233,9 @@ class Informer:
             self._notify("on_add", obj, False)
 
     def _deleted(self, obj: Obj) -> None:
+        if uid_of(obj) in self._removed:
+            self._removed.remove(uid_of(obj))
+            return
         key = key_of(obj)
         old = self.store.get(key)
         if old is not None and newer(version_of(old), version_of(obj)):
@@ -232,6 +254,11 @@ class Informer:
         listed = {key_of(obj): obj for obj in objects}
         # A list older than what the watch told means that the server was restored: then only the list counts.
         restored = newer(self._seen, version)
+        if restored:
+            self._removed.clear()
+        # A list from before our deletion still has the object; one without it leaves nothing to be told.
+        self._removed &= {uid_of(obj) for obj in objects}
+        listed = {key: obj for key, obj in listed.items() if uid_of(obj) not in self._removed}
         if not initial and not restored:
             for obj in self.store:
                 key, known = key_of(obj), version_of(obj)

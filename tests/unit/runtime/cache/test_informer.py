@@ -324,6 +324,37 @@ async def test_the_answer_to_a_delete_with_finalizers_is_an_update(start: Start)
     assert not run.informer.ingest(status(200, ""))
 
 
+async def test_what_we_have_removed_is_told_once_and_stays_gone(start: Start, clock: Clock) -> None:
+    stale = [event("MODIFIED", pod("a", 8, uid="one")), event("DELETED", pod("a", 9, uid="one"))]
+    watch = Stream(2.0, *stale, event("ADDED", pod("a", 10, uid="two")), 1e6)
+    mirror = Mirror()
+    run = await start(Listing([pod("a", 5, uid="one")], 7), watch, views=[mirror])
+    run.recorder.take()
+    assert not run.informer.forget(Key("t", "a"), "two")
+    assert run.informer.forget(Key("t", "a"), "one")
+    assert not run.informer.forget(Key("t", "a"), "one")
+    assert run.recorder.take() == [("delete", "a@5", False)]
+    assert not run.informer.ingest(pod("a", 8, uid="one"))
+    assert (run.stored(), mirror.content) == ([], {})
+    await clock.sleep(3)
+    assert run.recorder.take() == [("add", "a@10", False)]
+    assert list(mirror.content) == ["two"]
+
+
+async def test_a_list_from_before_our_deletion_does_not_bring_the_object_back(start: Start, clock: Clock) -> None:
+    run = await start(
+        Listing([pod("a", 5), pod("b", 6)], 7),
+        Stream(2.0, GONE),
+        Listing([pod("a", 5), pod("b", 6)], 8),
+        Stream(2.0, event("DELETED", pod("a", 9)), event("ADDED", pod("c", 10)), 1e6),
+    )
+    run.recorder.take()
+    assert run.informer.forget(Key("t", "a"), "uid-a")
+    await clock.sleep(20)
+    assert run.stored() == ["b@6", "c@10"]
+    assert run.recorder.take() == [("delete", "a@5", False), ("add", "c@10", False)]
+
+
 async def test_events_of_a_predecessor_do_not_replace_an_ingested_successor(start: Start, clock: Clock) -> None:
     stale = [event("MODIFIED", pod("a", 8, uid="one")), event("DELETED", pod("a", 9, uid="one"))]
     watch = Stream(

@@ -1,0 +1,94 @@
+"""What the manager asks of the API server: nothing that changes nothing, and nothing twice (architecture, rule 5)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from lwskit.runtime.kinds import POD
+from lwskit.testing.cluster import TestCluster
+from lwskit.testing.interceptors import Recorded
+from tests.scenarios.support import Sets
+
+READS = ("get", "list", "watch")
+
+
+def writes(cluster: TestCluster) -> list[Recorded]:
+    """Requests of the manager that write, without those about events."""
+    (manager,) = cluster.interceptors
+    mine = [r for r in manager.requests if f"/namespaces/{cluster.namespace}/" in r.request.path]
+    return [r for r in mine if r.verb not in READS and "/events" not in r.request.path]
+
+
+def summary(cluster: TestCluster) -> Counter[str]:
+    """How often each write was sent, by verb and path below the namespace."""
+    root = f"/namespaces/{cluster.namespace}/"
+    return Counter(f"{r.verb} {r.request.path.partition(root)[2]}" for r in writes(cluster))
+
+
+def none_failed(cluster: TestCluster) -> None:
+    """No write was refused, so none was sent in vain."""
+    failed = [(r.verb, r.request.path, r.status) for r in writes(cluster) if r.status not in (200, 201)]
+    assert failed == []
+
+
+async def test_creating_a_set(cluster: TestCluster, sets: Sets):
+    """Each object is written once; only the status is written as it changes."""
+    await sets.running()
+    await sets.settled()
+    none_failed(cluster)
+    counts = summary(cluster)
+    assert counts.pop("update leaderworkersets/llm/status") <= 8
+    (revision,) = await sets.revisions()
+    assert counts == {
+        "create controllerrevisions": 1,
+        "patch statefulsets/llm": 1,
+        "create services": 1,
+        "create statefulsets": 2,
+    }
+    assert revision["revision"] == 1
+
+
+async def test_a_set_at_rest(cluster: TestCluster, sets: Sets):
+    """Nothing is written about a set at rest, whatever its watches do."""
+    await sets.running()
+    await sets.settled()
+    before = len(writes(cluster))
+    cluster.cut_watches()
+    await cluster.consistently(lambda: None, duration=6)
+    assert writes(cluster)[before:] == []
+    assert cluster.interceptors[0].open_watches == 5
+
+
+async def test_a_lost_worker(cluster: TestCluster, sets: Sets):
+    """One deletion of the leader, one new worker StatefulSet."""
+    await sets.running()
+    await sets.settled()
+    before = summary(cluster)
+    await cluster.delete(POD, "llm-0-1")
+    await sets.settled()
+    await sets.ready()
+    await sets.settled()
+    counts = summary(cluster) - before
+    assert counts.pop("update leaderworkersets/llm/status") <= 8
+    assert counts == {"delete pods/llm-0": 1, "create statefulsets": 1}
+    none_failed(cluster)
+
+
+async def test_a_rollout(cluster: TestCluster, sets: Sets):
+    """One apply for the template and one for each step of the partition; the old revision is deleted once."""
+    await sets.running()
+    await sets.settled()
+    (old,) = await sets.revisions()
+    before = summary(cluster)
+    await sets.set_image("img:v2")
+    await sets.ready()
+    await sets.settled()
+    counts = summary(cluster) - before
+    assert counts.pop("update leaderworkersets/llm/status") <= 16
+    assert counts == {
+        "create controllerrevisions": 1,
+        "patch statefulsets/llm": 3,
+        "create statefulsets": 2,
+        f"delete controllerrevisions/{old['metadata']['name']}": 1,
+    }
+    none_failed(cluster)
