@@ -29,20 +29,14 @@ def _two_dashes(argument: str) -> str:
     return f"-{argument}" if long else argument
 
 
-class _DurationType(click.ParamType):
-    """A duration such as 15s or 1m30s."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read it, or fail with the forms that are allowed."""
-        try:
-            return parse_duration(value)
-        except ValueError as e:
-            self.fail(str(e), param, ctx)
-
-
-DURATION = _DurationType()
+def _duration(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+    """Read a duration such as 15s or 1m30s, or say which forms are allowed."""
+    if value is None:
+        return None
+    try:
+        return parse_duration(value)
+    except ValueError as e:
+        raise click.BadParameter(str(e)) from e
 
 
 @click.command("manager", cls=GoFlags)
@@ -52,9 +46,15 @@ DURATION = _DurationType()
 @click.option("--metrics-bind-address", metavar="ADDRESS", help=DEPRECATED + "Where metrics are served [:8443].")
 @click.option("--health-probe-bind-address", metavar="ADDRESS", help=DEPRECATED + "Where health is served [:8081].")
 @click.option("--leader-elect", type=bool, is_flag=False, flag_value="true", help="Reconcile only as leader [true].")
-@click.option("--leader-elect-lease-duration", type=DURATION, help=DEPRECATED + "Lease duration [15s].")
-@click.option("--leader-elect-renew-deadline", type=DURATION, help=DEPRECATED + "Renew deadline [10s].")
-@click.option("--leader-elect-retry-period", type=DURATION, help=DEPRECATED + "Retry period [2s].")
+@click.option(
+    "--leader-elect-lease-duration", callback=_duration, metavar="DURATION", help=DEPRECATED + "Lease duration [15s]."
+)
+@click.option(
+    "--leader-elect-renew-deadline", callback=_duration, metavar="DURATION", help=DEPRECATED + "Renew deadline [10s]."
+)
+@click.option(
+    "--leader-elect-retry-period", callback=_duration, metavar="DURATION", help=DEPRECATED + "Retry period [2s]."
+)
 @click.option("--leader-elect-resource-lock", type=click.Choice(["leases"]), help=DEPRECATED + "Only leases.")
 @click.option("--leader-elect-resource-name", metavar="NAME", help=DEPRECATED + "Name of the Lease.")
 @click.option("--kube-api-qps", type=float, hidden=True)
