@@ -64,8 +64,6 @@ def _matches(rule: Mapping[str, Any], attributes: Attributes, resource: Resource
 
 
 def _names(text: str, plural: str, subresource: str) -> bool:
-    if text == "*/*":
-        return True
     wanted, slash, sub = text.partition("/")
     if wanted not in ("*", plural):
         return False
