@@ -30,6 +30,7 @@ Queue = 1
             Line("70 §17", "Health, metrics, events", 8),
         ),
         ("30 §18 4: refused.", Line("30 §18", "", 4)),
+        ("20 §14 line 12: refused.", Line("20 §14", "", 12)),
         ("A test of 70 §17 Queue 3: no.", None),
         ("70 §17 Queue: no number.", None),
         (None, None),
@@ -42,7 +43,7 @@ def test_a_docstring_names_a_line_at_its_beginning(docstring: str | None, line: 
 
 def test_tests_are_found_in_modules_and_classes() -> None:
     source = 'def test_a():\n "x"\nclass TestB:\n async def test_c(self):\n  "y"\ndef helper():\n "z"\n'
-    assert list(checklist.tests_in(ast.parse(source))) == [("test_a", "x"), ("TestB::test_c", "y")]
+    assert list(checklist.named_tests(ast.parse(source))) == [("test_a", "x"), ("TestB::test_c", "y")]
 
 
 def test_tests_of_a_folder_carry_their_place_and_lane(tmp_path: Path) -> None:
@@ -62,6 +63,7 @@ def test_what_is_named_twice_unknown_or_excused_is_a_fault() -> None:
     lines, reasons = checklist.read_table(TABLE)
     one = Answer("t.py::test", "x", "unit")
     answers = {Line("70 §17", "Queue", 1): [one, one], Line("70 §17", "Queue", 2): [one], lines[1]: [one]}
+    answers[Line("20 §14", "", 1)] = [one, one]
     assert [fault.split(":")[0] for fault in checklist.faults(lines, answers, reasons)] == [
         "70 §17 Health, metrics 2 has a reason for having no test, and a test",
         "70 §17 Queue 1 is named by 2 tests, but one is to answer it",
