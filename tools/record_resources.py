@@ -12,15 +12,8 @@ import urllib.request
 from typing import Any
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-LEFT_OUT_GROUPS = frozenset(
-    {
-        "apiregistration.k8s.io",
-        "certificates.k8s.io",
-        "flowcontrol.apiserver.k8s.io",
-        "resource.k8s.io",
-        "storagemigration.k8s.io",
-    }
-)
+# What cannot be honoured is better absent: an aggregated server, flow control, policies that nobody would enforce.
+LEFT_OUT_GROUPS = frozenset({"apiregistration.k8s.io", "flowcontrol.apiserver.k8s.io"})
 LEFT_OUT_VERSIONS = frozenset({("autoscaling", "v1")})
 LEFT_OUT_RESOURCES = frozenset(
     {

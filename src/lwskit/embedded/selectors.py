@@ -42,6 +42,10 @@ _FIELDS: dict[str, set[str]] = {
     "/replicationcontrollers": {"status.replicas"},
     "apps/replicasets": {"status.replicas"},
     "batch/jobs": {"status.successful"},
+    "certificates.k8s.io/certificatesigningrequests": {"spec.signerName"},
+    "certificates.k8s.io/clustertrustbundles": {"spec.signerName"},
+    "certificates.k8s.io/podcertificaterequests": {"spec.signerName", "spec.nodeName"},
+    "resource.k8s.io/resourceslices": {"spec.nodeName", "spec.driver"},
 }
 _RENAMED = {
     "reportingController": "reportingComponent",
