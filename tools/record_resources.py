@@ -9,6 +9,7 @@ import json
 import ssl
 import sys
 import urllib.request
+from collections.abc import Iterable
 from typing import Any
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -63,10 +64,11 @@ def short(resource: dict[str, Any], group: str, version: str) -> dict[str, Any]:
     return found
 
 
-def main(server: str, token: str) -> None:
-    lines = []
-    for path in ("/api", "/apis"):
-        for group in fetch(server, token, path)["items"]:
+def rows(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The table, from the aggregated discovery documents of `/api` and `/apis`."""
+    found = []
+    for document in documents:
+        for group in document["items"]:
             name = group.get("metadata", {}).get("name", "")
             if name in LEFT_OUT_GROUPS:
                 continue
@@ -75,7 +77,12 @@ def main(server: str, token: str) -> None:
                     continue
                 for resource in version["resources"]:
                     if resource["resource"] not in LEFT_OUT_RESOURCES:
-                        lines.append(json.dumps(short(resource, name, version["version"])))
+                        found.append(short(resource, name, version["version"]))
+    return found
+
+
+def main(server: str, token: str) -> None:
+    lines = [json.dumps(row) for row in rows(fetch(server, token, path) for path in ("/api", "/apis"))]
     print('{"resources": [\n  ' + ",\n  ".join(lines) + "\n]}")
 
 
