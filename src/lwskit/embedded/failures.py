@@ -22,6 +22,9 @@ from lwskit.runtime.errors import (
 if TYPE_CHECKING:
     from lwskit.embedded.resources import Resource
 
+_ALWAYS_DETAILED = frozenset({404, 405, 406, 415, 422})
+"""Codes whose answers have details even when there are none to give."""
+
 _MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
@@ -158,7 +161,7 @@ def status_body(error: ApiError) -> dict[str, Any]:
     body["message"] = error.message
     if error.reason:
         body["reason"] = error.reason
-    if error.details:
+    if error.details or error.code in _ALWAYS_DETAILED:
         body["details"] = error.details
     body["code"] = error.code
     return body

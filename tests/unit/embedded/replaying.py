@@ -45,7 +45,7 @@ def _normal(value: Any, drop: set[str]) -> Any:
     if isinstance(value, dict):
         out = {}
         for name, item in value.items():
-            if name in drop or (name == "details" and item == {}):
+            if name in drop:
                 continue
             if (name in _CHANCE and isinstance(item, str)) or (
                 name in ("clusterIP", "clusterIPs", "nodePort") and item not in ("None", ["None"])

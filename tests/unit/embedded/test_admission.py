@@ -103,7 +103,10 @@ async def test_a_webhook_that_may_fail():
         ({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}}}, True),
         ({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "other"}}}, False),
         ({"rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["DELETE"]}]}, False),
-        ({"rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["pods/status"], "operations": ["*"]}]}, False),
+        (
+            {"rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["pods/status"], "operations": ["*"]}]},
+            False,
+        ),
     ],
 )
 async def test_rules_and_selectors(fields: dict[str, Any], asked: bool):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lwskit.embedded import fieldset, merging
@@ -22,6 +22,7 @@ elements = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"y"'])
 paths = st.sets(st.lists(elements, min_size=1, max_size=4).map(tuple), max_size=12)
 
 
+@settings(max_examples=40)
 @given(paths)
 def test_field_sets_survive_their_encoding(found: set):
     assert fieldset.decode(fieldset.encode(found)) == found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lwskit.embedded import patch, strategic
@@ -21,11 +21,13 @@ values = st.recursive(
 objects = st.dictionaries(st.text("ab~/", max_size=2), values, max_size=4)
 
 
+@settings(max_examples=40)
 @given(objects, objects)
 def test_a_json_patch_does_what_it_was_made_for(old: dict, new: dict):
     assert same(patch.json_patch(copy.deepcopy(old), json_patch(old, new)), new)
 
 
+@settings(max_examples=40)
 @given(objects, objects)
 def test_a_merge_patch_does_what_it_was_made_for(old: dict, new: dict):
     assert same(patch.merge(old, merge_patch(old, new)), new)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from lwskit.runtime.errors import Expired, InvalidRequest, NotFound, ServerTimeout
+from lwskit.runtime.errors import Expired, InvalidRequest, NotFound
 from lwskit.runtime.kinds import CONFIG_MAP, CORE_EVENT, EVENT, POD
 
 from .serving import ask, client, config_map, pod, server
@@ -79,9 +79,10 @@ async def test_pods_are_selected_by_node():
 
 
 async def test_a_version_from_the_future():
-    _, c = await filled(1)
-    with pytest.raises(ServerTimeout, match="Too large resource version"):
-        await c.list(CONFIG_MAP, resource_version="99999")
+    api, _ = await filled(1)
+    status = await ask(api, "/api/v1/configmaps?resourceVersion=99999")
+    assert (status["code"], status["reason"]) == (504, "Timeout")
+    assert status["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
 
 
 async def test_a_watch_with_initial_events_ends_them_with_a_bookmark():
