@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 from lwskit.runtime.objects import Key
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One piece of work: which object to look at.
+class _Identity(NamedTuple):
+    """What two equal requests have in common. A tuple, since queues hash and compare requests all the time."""
+
+    namespace: str
+    name: str
+    kind: str = ""
+    uid: str = ""
+    deleted: bool = False
+
+
+class Request(_Identity):
+    """One piece of work: which object to look at. Immutable.
 
     A queue folds equal requests into one, so what must not be folded is part of the identity: a request for a deleted
     object (`deleted`) with its `uid` never merges with one for a new object of the same name. `payload` carries facts
@@ -18,12 +27,19 @@ class Request:
     Specification: 70 §4 and 20 §10.1.
     """
 
-    namespace: str
-    name: str
-    kind: str = ""
-    uid: str = ""
-    deleted: bool = False
-    payload: Any = field(default=None, compare=False, hash=False, repr=False)
+    payload: Any = None
+
+    def __new__(
+        cls, namespace: str, name: str, kind: str = "", uid: str = "", deleted: bool = False, payload: Any = None
+    ) -> Self:
+        """Make a request; `kind` is a kind's bare name, empty where a controller has only one."""
+        self = tuple.__new__(cls, (namespace, name, kind, uid, deleted))
+        if payload is not None:
+            self.__dict__["payload"] = payload
+        return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a request is immutable; make another one instead of setting {name!r}")
 
     @property
     def key(self) -> Key:
@@ -39,13 +55,15 @@ class Request:
 class Result:
     """What a reconcile asks for next: nothing, again with back-off (`requeue`), or at the latest in `after` seconds.
 
-    `reason` goes to the log. `priority` overrides the one the request was taken with. Specification: 70 §5.3.
+    `reason` goes to the log. `priority` overrides the one the request was taken with. `error` is what would otherwise
+    be raised: the reconcile has failed, and what else the result asks for does not count. Specification: 70 §5.3.
     """
 
     requeue: bool = False
     after: float = 0.0
     reason: str = ""
     priority: int | None = None
+    error: Exception | None = None
 
 
 DONE = Result()

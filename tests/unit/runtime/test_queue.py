@@ -8,7 +8,15 @@ import random
 import pytest
 
 from lwskit.runtime.clock import Clock
-from lwskit.runtime.queue import BucketLimiter, ExponentialLimiter, MaxLimiter, QueueShutDown, WorkQueue
+from lwskit.runtime.queue import (
+    BucketLimiter,
+    CappedLimiter,
+    ExponentialLimiter,
+    FastSlowLimiter,
+    MaxLimiter,
+    QueueShutDown,
+    WorkQueue,
+)
 from lwskit.runtime.request import Request
 
 
@@ -41,6 +49,7 @@ async def is_empty(queue: WorkQueue[Request]) -> bool:
 
 
 async def test_a_key_added_three_times_is_delivered_once(clock: Clock) -> None:
+    """70 §17 Queue 1: three adds of one key are one delivery."""
     queue: WorkQueue[Request] = WorkQueue(clock)
     for _ in range(3):
         queue.add(A)
@@ -51,6 +60,7 @@ async def test_a_key_added_three_times_is_delivered_once(clock: Clock) -> None:
 
 
 async def test_a_key_in_processing_is_delivered_again_only_after_done_and_once(clock: Clock) -> None:
+    """70 §17 Queue 2: adds of a key in work are one more delivery, after done."""
     queue: WorkQueue[Request] = WorkQueue(clock)
     queue.add(A)
     taken, _ = await queue.get()
@@ -64,6 +74,7 @@ async def test_a_key_in_processing_is_delivered_again_only_after_done_and_once(c
 
 
 async def test_a_ready_blocked_key_does_not_block_a_free_one_of_lower_priority(clock: Clock) -> None:
+    """70 §17 Queue 3: a key whose lane is busy lets those of lower priority pass."""
     queue: WorkQueue[Request] = WorkQueue(clock)
     queue.add(A, priority=10)
     taken, priority = await queue.get()
@@ -76,6 +87,7 @@ async def test_a_ready_blocked_key_does_not_block_a_free_one_of_lower_priority(c
 
 
 async def test_higher_priority_first_and_first_in_first_out_inside(clock: Clock) -> None:
+    """70 §17 Queue 4: higher priorities first, and in order of arrival within one."""
     queue: WorkQueue[Request] = WorkQueue(clock)
     for name, priority in (("x", -100), ("a", 0), ("y", -100), ("b", 0)):
         queue.add(request(name), priority=priority)
@@ -83,6 +95,7 @@ async def test_higher_priority_first_and_first_in_first_out_inside(clock: Clock)
 
 
 async def test_an_entry_whose_priority_rises_moves_behind_those_of_that_priority(clock: Clock) -> None:
+    """70 §17 Queue 5: a raised entry queues up behind its new equals."""
     queue: WorkQueue[Request] = WorkQueue(clock)
     queue.add(A, priority=-100)
     queue.add(B)
@@ -94,6 +107,7 @@ async def test_an_entry_whose_priority_rises_moves_behind_those_of_that_priority
 
 
 async def test_a_waiting_entry_added_again_without_delay_is_ready_and_fires_once(clock: Clock) -> None:
+    """70 §17 Queue 6: an add without delay overtakes the waiting one and takes its place."""
     queue: WorkQueue[Request] = WorkQueue(clock)
     queue.add(A, after=5)
     assert len(queue) == 0
@@ -104,6 +118,7 @@ async def test_a_waiting_entry_added_again_without_delay_is_ready_and_fires_once
 
 
 async def test_of_two_delays_the_earlier_holds(clock: Clock) -> None:
+    """70 §17 Queue 7: of several delays the shortest one counts."""
     queue: WorkQueue[Request] = WorkQueue(clock)
     queue.add(A, after=5)
     queue.add(A, after=2)
@@ -126,6 +141,7 @@ async def test_entries_become_ready_in_the_order_of_their_times(clock: Clock) ->
 
 
 async def test_failures_double_the_delay_up_to_a_thousand_seconds(clock: Clock) -> None:
+    """70 §17 Queue 8: the back-off doubles from 5 ms, stays at 1000 s, and starts anew after forget."""
     limiter = ExponentialLimiter()
     delays = [limiter.when(A) for _ in range(40)]
     assert delays[:4] == pytest.approx([0.005, 0.01, 0.02, 0.04])
@@ -140,6 +156,7 @@ async def test_failures_double_the_delay_up_to_a_thousand_seconds(clock: Clock) 
 
 
 async def test_of_rate_limit_and_delay_the_smaller_holds(clock: Clock) -> None:
+    """70 §17 Queue 9: a delay and the limiter's merge to the smaller one."""
     queue: WorkQueue[Request] = WorkQueue(clock)
     queue.add(A, after=0.001, rate_limited=True)
     await queue.get()
@@ -151,18 +168,77 @@ async def test_of_rate_limit_and_delay_the_smaller_holds(clock: Clock) -> None:
 
 
 async def test_the_bucket_lets_a_hundred_pass_and_spaces_the_rest(clock: Clock) -> None:
-    limiter = BucketLimiter(clock)
-    delays = [limiter.when(request(str(i))) for i in range(150)]
-    assert delays[99] == 0
-    assert delays[100] == pytest.approx(0.1)
-    assert delays[149] == pytest.approx(5.0)
-    both = MaxLimiter(limiter, ExponentialLimiter())
-    assert both.when(A) == pytest.approx(5.1)
+    """70 §17 Queue 10: a burst of 100 passes the bucket, and each further one waits 0.1 s longer."""
+    queue: WorkQueue[Request] = WorkQueue(clock, limiter=BucketLimiter(clock))
+    for number in range(150):
+        queue.add(request(str(number)), rate_limited=True)
+    assert len(queue) == 100
+    when = []
+    for _ in range(150):
+        taken, _ = await queue.get()
+        queue.done(taken)
+        when.append(clock.monotonic())
+    assert when[99] == 0
+    assert when[100] == pytest.approx(0.1)
+    assert when[149] == pytest.approx(5.0)
+
+
+def test_limiters_can_be_combined() -> None:
+    slow = CappedLimiter(FastSlowLimiter(fast=0.1, slow=10.0, attempts=2), cap=4.0)
+    both = MaxLimiter(slow, ExponentialLimiter(base=0.25))
+    assert [both.when(A) for _ in range(3)] == [0.25, 0.5, 4.0]
+    assert (both.when(B), both.failures(A)) == (0.25, 3)
     both.forget(A)
-    assert both.failures(A) == 0
+    assert (both.when(A), both.failures(A)) == (0.25, 1)
+
+
+async def test_a_debounced_burst_is_one_delivery_and_a_retry_is_not_held_back(clock: Clock) -> None:
+    queue: WorkQueue[Request] = WorkQueue(clock, debounce=2.0)
+    queue.add(A)
+    await clock.sleep(1.5)
+    queue.add(A)
+    queue.add(B, rate_limited=True)
+    assert ((await queue.get())[0], clock.monotonic()) == (B, pytest.approx(1.505))
+    assert ((await queue.get())[0], clock.monotonic()) == (A, pytest.approx(2.0))
+    queue.done(A)
+    await clock.sleep(10)
+    assert await is_empty(queue)
+    assert (queue.adds, queue.retries) == (2, 1)
+
+
+async def test_the_depth_is_told_by_priority_up_to_a_number_of_priorities(clock: Clock) -> None:
+    queue: WorkQueue[Request] = WorkQueue(clock)
+    for priority in range(200):
+        queue.add(request(str(priority)), priority=priority)
+    found = queue.depth_by_label()
+    assert len(found) == 26
+    assert (found["0"], found["24"], found["exceeded_cardinality_limit"]) == (1, 1, 175)
+    assert await names(queue, 200) == [str(priority) for priority in reversed(range(200))]
+    assert set(queue.depth_by_label().values()) == {0}
+    for priority in range(200, 400):
+        queue.add(A, priority=priority)
+    assert queue.depth == {399: 1}
+    assert queue.depth_by_label()["exceeded_cardinality_limit"] == 1
+
+
+async def test_what_waited_for_its_lane_keeps_its_place(clock: Clock) -> None:
+    queue: WorkQueue[Request] = WorkQueue(clock, lane=lambda r: r.namespace)
+    one, two = Request("1", "first"), Request("2", "first")
+    queue.add(one)
+    queue.add(two)
+    await queue.get()
+    await queue.get()
+    for namespace in ("1", "2", "3"):
+        queue.add(Request(namespace, "second"))
+    assert (await queue.get())[0].namespace == "3"
+    queue.add(Request("4", "late"))
+    queue.done(two)
+    queue.done(one)
+    assert [(await queue.get())[0].namespace for _ in range(3)] == ["1", "2", "4"]
 
 
 async def test_shutdown_frees_all_waiters_and_later_adds_are_ignored(clock: Clock) -> None:
+    """70 §17 Queue 11: at shutdown everybody who waits returns, and adds change nothing."""
     queue: WorkQueue[Request] = WorkQueue(clock)
     waiters = [asyncio.ensure_future(queue.get()) for _ in range(3)]
     await asyncio.sleep(0)
