@@ -4,33 +4,72 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import structlog
 
+from lwskit.runtime.cache import fields
+from lwskit.runtime.cache.handlers import AsyncHandler, BufferedRegistration, Registration
 from lwskit.runtime.cache.listwatch import Applied, Bookmark, Deleted, Replace, WatchEvent
+from lwskit.runtime.cache.mutation import MutationDetector
+from lwskit.runtime.cache.resync import Resync
+from lwskit.runtime.cache.settings import Scope
 from lwskit.runtime.cache.store import IndexFunction, Store
 from lwskit.runtime.cache.transform import Transform, strip_managed_fields
-from lwskit.runtime.cache.view import Handler, View
+from lwskit.runtime.cache.view import Handler, View, Views
 from lwskit.runtime.cache.watcher import Watcher
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock
-from lwskit.runtime.errors import LwskitError
+from lwskit.runtime.errors import ConfigurationError, LwskitError
 from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import Key, Obj, Selector, key_of, labels_of, newer, uid_of, version_of
 from lwskit.runtime.tasks import TaskOwner
 
 log = structlog.get_logger(__name__)
 
+BATCH = 500
+"""How many objects of a first list are taken in between two turns of the event loop."""
+
+
+class _Part:
+    """What is known of one scope: how far its watch has told, and where answers to own writes are ahead of it."""
+
+    def __init__(self, scope: Scope, watcher: Watcher) -> None:
+        self.scope = scope
+        self.watcher = watcher
+        self.labels = Selector.parse(scope.label_selector)
+        self.fields = fields.parse(scope.field_selector)
+        self.filled = False
+        """Whether the store has its first list; `synced` is set once that was handed out too."""
+        self.synced = False
+        self.seen = ""
+        self.removed: set[str] = set()
+        """UIDs of what we deleted ourselves and the watch has not told to be gone."""
+        self.ahead: set[Key] = set()
+        """What an answer brought and the watch has not told yet."""
+
+    def progress(self, version: str) -> None:
+        if not self.seen or newer(version, self.seen) or not version.isdecimal():
+            self.seen = version
+
+    def selects(self, obj: Obj, known: bool) -> bool:
+        """Whether an answer belongs here; what only the server can tell counts as unchanged."""
+        if not self.labels.matches(labels_of(obj)):
+            return False
+        match = fields.matches(self.fields, obj)
+        return known if match is None else match
+
 
 class Informer:
-    """The objects of one kind, namespace and selector.
+    """The objects of one kind, namespace and selector, or of several such `scopes` in one store.
 
     `store` is read by everybody; views and handlers are told of each change in the same step that makes it, so none of
     them ever sees a store older than what it is told. `synced` is set once the first list was handed out. `transform`
     is applied to every object before it is stored (default: without managedFields). `resync` is the period in seconds
-    after which handlers that asked for it get every object again. Specification: 70 §2.8–2.11.
+    after which handlers that ask for it get every object again. `idle` is the silence in seconds after which a watch is
+    opened anew. `on_watch_error` is told of each round of list and watch that failed. `detect_mutations`, for tests,
+    ends the run when somebody has changed a stored object. Specification: 70 §2.8–2.11.
     """
 
     def __init__(
@@ -46,40 +85,80 @@ class Informer:
         *,
         resync: float | None = None,
         streaming: bool = True,
+        bookmarks: bool = True,
+        idle: float | None = None,
+        on_watch_error: Callable[[Scope, LwskitError], None] | None = None,
+        detect_mutations: bool = False,
+        scopes: Sequence[Scope] = (),
     ) -> None:
         self.kind = kind
-        self.namespace = namespace
-        self.label_selector = label_selector
-        self.field_selector = field_selector
+        self.scopes = tuple(scopes) or (
+            Scope(
+                namespace or "",
+                label_selector or "",
+                field_selector or "",
+                transform,
+                bookmarks=bookmarks,
+                resync=resync or 0.0,
+            ),
+        )
         self.store = Store(kind.namespaced)
         self.synced = asyncio.Event()
-        self._selector = Selector.parse(label_selector)
         self._transform = transform or strip_managed_fields()
-        self._views: list[View] = []
-        self._stale_views: set[int] = set()
-        self._handlers: list[tuple[Handler, bool]] = []
-        self._health_handlers: list[Callable[[bool], None]] = []
         self._clock = clock
-        self._resync = max(resync, 1.0) * (0.9 + 0.2 * rng.random()) if resync else None
-        self._seen = ""
-        self._removed: set[str] = set()
-        """UIDs of what we deleted ourselves and the watch has not told to be gone."""
-        self._watcher = Watcher(
-            kind,
-            client,
-            clock,
-            rng,
-            namespace=namespace,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            streaming=streaming,
-            on_health=self._health_changed,
-        )
+        self._views = Views(kind.qualified, self.store)
+        self._handlers: list[Registration] = []
+        self._health_handlers: list[Callable[[bool], None]] = []
+        self._healthy = False
+        self._detector = MutationDetector(kind.qualified, self.store) if detect_mutations else None
+        self._owner: TaskOwner | None = None
+        self._resync = Resync(self.store, clock, rng, self.scopes)
+
+        def failed(scope: Scope, error: LwskitError) -> None:
+            if on_watch_error is not None:
+                on_watch_error(scope, error)
+
+        self._parts = [
+            _Part(
+                scope,
+                Watcher(
+                    kind,
+                    client,
+                    clock,
+                    rng,
+                    namespace=scope.path_namespace or None,
+                    label_selector=scope.label_selector,
+                    field_selector=scope.field_selector,
+                    streaming=streaming and scope.bookmarks,
+                    bookmarks=scope.bookmarks,
+                    idle=idle,
+                    prepare=partial(self._prepared, scope.transform or self._transform),
+                    on_health=self._health_changed,
+                    on_error=partial(failed, scope),
+                ),
+            )
+            for scope in self.scopes
+        ]
+
+    @property
+    def namespace(self) -> str | None:
+        """The only namespace whose objects it has, or None."""
+        return (self.scopes[0].namespace or None) if len(self.scopes) == 1 else None
+
+    @property
+    def label_selector(self) -> str | None:
+        """The label selector, None without one; of several scopes that of the first."""
+        return self.scopes[0].label_selector or None
+
+    @property
+    def field_selector(self) -> str | None:
+        """The field selector, None without one; of several scopes that of the first."""
+        return self.scopes[0].field_selector or None
 
     @property
     def healthy(self) -> bool:
-        """False while the watch is known to be broken or has not brought the first list: the store may be behind."""
-        return self._watcher.healthy
+        """False while a watch is known to be broken or has not brought its first list: the store may be behind."""
+        return all(part.watcher.healthy for part in self._parts)
 
     def add_health_handler(self, handler: Callable[[bool], None]) -> None:
         """Call a function whenever `healthy` changes, with its new value.
@@ -88,7 +167,11 @@ class Informer:
         """
         self._health_handlers.append(handler)
 
-    def _health_changed(self, healthy: bool) -> None:
+    def _health_changed(self, _: bool) -> None:
+        healthy = self.healthy
+        if healthy == self._healthy:
+            return
+        self._healthy = healthy
         for handler in [*self._health_handlers]:
             try:
                 handler(healthy)
@@ -97,8 +180,8 @@ class Informer:
 
     @property
     def last_error(self) -> LwskitError | None:
-        """Why the last request of the watch failed; None while it works."""
-        return self._watcher.last_error
+        """Why the last request of a watch failed; None while all work."""
+        return next((part.watcher.last_error for part in self._parts if part.watcher.last_error), None)
 
     def add_index(self, name: str, function: IndexFunction) -> None:
         """Index objects by the values a function returns. Raises ConfigurationError for a name that is taken."""
@@ -106,61 +189,95 @@ class Informer:
 
     def add_view(self, view: View) -> None:
         """Keep a view current from now on; it starts with everything that is stored."""
-        self._views.append(view)
-        if self.synced.is_set():
-            self._guard_view(view, lambda: view.replace(self.store.list()))
+        self._views.add(view, any(part.filled for part in self._parts))
 
-    def add_handler(self, handler: Handler, *, resync: bool = False) -> None:
+    def add_handler(self, handler: Handler, *, resync: bool | float = False) -> Registration:
         """Tell a handler of all changes from now on, after everything that is stored was told as initial adds.
 
-        With `resync` it also gets everything again each time the informer's resync period has passed.
+        `resync` is the period in seconds after which it gets every object again, True for the informer's own.
         """
-        self._handlers.append((handler, resync))
-        if self.synced.is_set():
-            for obj in self.store.list():
-                self._call(handler, "on_add", obj, True)
+        return self._register(Registration(handler, self.kind.qualified, _period(resync)))
 
-    def remove_handler(self, handler: Handler) -> None:
-        """Tell a handler no more."""
-        self._handlers = [(one, resync) for one, resync in self._handlers if one is not handler]
+    def add_async_handler(self, handler: AsyncHandler, *, resync: bool | float = False) -> Registration:
+        """Tell a handler that may wait: it has a buffer without limit and, while the informer runs, a task of its own.
+
+        A call that raises is logged, and the next one comes a second later. `resync` as for `add_handler`.
+        """
+        return self._register(BufferedRegistration(handler, self.kind.qualified, _period(resync), self._clock))
+
+    def _register(self, registration: Registration) -> Registration:
+        self._handlers.append(registration)
+        for obj in self.store.list():
+            registration.tell("on_add", obj, True)
+        if self.synced.is_set():
+            registration.caught_up()
+        if self._owner is not None:
+            self._start(self._owner, registration)
+        return registration
+
+    def _start(self, owner: TaskOwner, registration: Registration) -> None:
+        if isinstance(registration, BufferedRegistration):
+            registration.consumer = owner.start(registration.run(), f"handler {registration.handler!r}")
+        self._resync.add(registration, owner)
+
+    def remove_handler(self, handler: Handler | AsyncHandler) -> None:
+        """Tell a handler no more; what waits in its buffer is forgotten."""
+        for registration in [r for r in self._handlers if r.handler is handler]:
+            self._handlers.remove(registration)
+            self._resync.remove(registration)
+            if isinstance(registration, BufferedRegistration) and registration.consumer is not None:
+                registration.consumer.cancel()
 
     async def wait_synced(self) -> None:
         """Wait until the first list was stored and handed out. Cancelling it only ends the wait."""
         await self.synced.wait()
 
-    async def run(self) -> None:
-        """List and watch until cancelled; failures of the server are retried for ever."""
-        if self._resync is None:
-            await self._watcher.run(self.handle)
-            return
-        async with TaskOwner(f"informer {self.kind.qualified}") as owner:
-            owner.start(self._watcher.run(self.handle), "watch")
-            owner.start(self._resync_for_ever(self._resync), "resync")
+    def check_mutations(self) -> None:
+        """Raise CachedObjectChanged if somebody has changed a stored object; needs `detect_mutations`."""
+        if self._detector is not None:
+            self._detector.check()
 
-    async def _resync_for_ever(self, period: float) -> None:
-        await self.wait_synced()
-        while True:
-            await self._clock.sleep(period)
-            for obj in self.store.list():
-                for handler, due in [*self._handlers]:
-                    if due:
-                        self._call(handler, "on_update", obj, obj)
+    async def run(self) -> None:
+        """List and watch until cancelled; failures of the server are retried for ever.
+
+        Raises CachedObjectChanged where mutations are detected, ConfigurationError when it runs already.
+        """
+        if self._owner is not None:
+            raise ConfigurationError(f"the informer of {self.kind.qualified} runs already")
+        try:
+            async with TaskOwner(f"informer {self.kind.qualified}") as owner:
+                self._owner = owner
+                for part in self._parts:
+                    where = f" in {part.scope.namespace}" if part.scope.namespace else ""
+                    follow = part.watcher.run(partial(self._handle, part), partial(self._replace, part))
+                    owner.start(follow, f"watch{where}")
+                for registration in self._handlers:
+                    self._start(owner, registration)
+                if self._detector is not None:
+                    owner.start(self._detector.run(self._clock), "mutation detector")
+        finally:
+            self._owner = None
+            self._resync.stopped()
 
     # Changes.
 
-    def handle(self, event: WatchEvent) -> None:
-        """Take in one event of the watch: store, views, handlers, in this one step."""
+    def handle(self, event: WatchEvent, scope: int = 0) -> None:
+        """Take in one event of the watch of a scope: store, views, handlers, in this one step."""
+        self._handle(self._parts[scope], event)
+
+    def _handle(self, part: _Part, event: WatchEvent) -> None:
         match event:
             case Applied(obj):
-                self._applied(self._prepared(obj))
-                self._progress(version_of(obj))
+                self._applied(part, obj)
+                part.progress(version_of(obj))
             case Deleted(obj):
-                self._deleted(self._prepared(obj))
-                self._progress(version_of(obj))
+                self._deleted(part, obj)
+                part.progress(version_of(obj))
             case Bookmark(version):
-                self._progress(version)
+                part.progress(version)
             case Replace(objects, version):
-                self._replaced([self._prepared(obj) for obj in objects], version)
+                for _ in self._replacing(part, objects, version):
+                    pass
 
     def ingest(self, obj: Obj) -> bool:
         """Take in the server's answer to a write of our own; returns whether it was newer than what is known.
@@ -170,20 +287,20 @@ class Informer:
         watch, and everything is before the first list. Specification: architecture, rule 5.
         """
         meta = obj.get("metadata") or {}
-        if not self.synced.is_set() or obj.get("kind", self.kind.kind) != self.kind.kind or "name" not in meta:
+        if obj.get("kind", self.kind.kind) != self.kind.kind or "name" not in meta:
             return False
-        if self.namespace and meta.get("namespace") != self.namespace:
+        key = key_of(obj)
+        part = self._part(key)
+        if part is None or not part.synced or uid_of(obj) in part.removed:
+            return False
+        old = self.store.get(key)
+        if not part.selects(obj, known=old is not None and uid_of(old) == uid_of(obj)):
             return False
         version = version_of(obj)
-        old = self.store.get(key_of(obj))
-        if uid_of(obj) in self._removed or not self._selector.matches(labels_of(obj)):
+        if not newer(version, part.seen) or (old is not None and not newer(version, version_of(old))):
             return False
-        if self.field_selector and (old is None or uid_of(old) != uid_of(obj)):
-            # Whether it matches is the server's knowledge.
-            return False
-        if not newer(version, self._seen) or (old is not None and not newer(version, version_of(old))):
-            return False
-        self._applied(self._prepared(obj))
+        self._applied(part, self._prepared(part.scope.transform or self._transform, obj))
+        part.ahead.add(key)
         return True
 
     def forget(self, key: Key, uid: str) -> bool:
@@ -192,130 +309,164 @@ class Informer:
         Views and handlers are told now, and not once more by the watch; what the watch still tells of the object from
         before is passed over. Specification: architecture, rule 5.
         """
-        old = self.store.get(key)
-        if not self.synced.is_set() or old is None or uid_of(old) != uid:
+        part, old = self._part(key), self.store.get(key)
+        if part is None or not part.synced or old is None or uid_of(old) != uid:
             return False
-        self._removed.add(uid)
+        part.removed.add(uid)
+        part.ahead.discard(key)
         self.store.remove(key)
-        self._view(old, None)
+        self._views.apply(old, None)
         self._notify("on_delete", old, False)
         return True
 
-    def _prepared(self, obj: Obj) -> Obj:
+    def _part(self, key: Key) -> _Part | None:
+        return next((part for part in self._parts if part.scope.has(key.namespace)), None)
+
+    def _prepared(self, transform: Transform, obj: Obj) -> Obj:
         try:
-            return self._transform(obj)
+            return transform(obj)
         except Exception:
             log.exception("transform failed, storing the object as it came", kind=self.kind.qualified)
             return obj
 
-    def _progress(self, version: str) -> None:
-        if not self._seen or newer(version, self._seen) or not version.isdecimal():
-            self._seen = version
+    def _put(self, key: Key, obj: Obj) -> None:
+        self.store.put(key, obj)
+        if self._detector is not None:
+            self._detector.stored(obj)
 
-    def _applied(self, obj: Obj) -> None:
-        if uid_of(obj) in self._removed:
+    def _applied(self, part: _Part, obj: Obj) -> None:
+        if part.removed and uid_of(obj) in part.removed:
             return
-        old = self.store.get(key_of(obj))
+        key = key_of(obj)
+        old = self.store.get(key)
         if old is not None and _not_newer(version_of(obj), version_of(old)):
             # An answer to a write of our own brought this version or a later one before the watch did.
+            if version_of(obj) == version_of(old):
+                part.ahead.discard(key)
             return
-        self.store.put(obj)
+        part.ahead.discard(key)
+        self._put(key, obj)
         if old is not None and uid_of(old) != uid_of(obj):
-            self._view(old, None)
-            self._view(None, obj)
+            self._views.apply(old, None)
+            self._views.apply(None, obj)
             self._notify("on_delete", old, True)
             self._notify("on_add", obj, False)
         elif old is not None:
-            self._view(old, obj)
+            self._views.apply(old, obj)
             self._notify("on_update", old, obj)
         else:
-            self._view(None, obj)
+            self._views.apply(None, obj)
             self._notify("on_add", obj, False)
 
-    def _deleted(self, obj: Obj) -> None:
-        if uid_of(obj) in self._removed:
-            self._removed.remove(uid_of(obj))
+    def _deleted(self, part: _Part, obj: Obj) -> None:
+        if uid_of(obj) in part.removed:
+            part.removed.remove(uid_of(obj))
             return
         key = key_of(obj)
         old = self.store.get(key)
         if old is not None and newer(version_of(old), version_of(obj)):
             # A successor of that name is known already; the deletion was told when it came.
             return
+        part.ahead.discard(key)
         self.store.remove(key)
+        if old is not None:
+            self._views.apply(old, None)
         if old is not None and uid_of(old) != uid_of(obj):
-            self._view(old, None)
             self._notify("on_delete", old, True)
-        elif old is not None:
-            self._view(old, None)
         self._notify("on_delete", obj, False)
 
-    def _replaced(self, objects: list[Obj], version: str) -> None:
-        initial = not self.synced.is_set()
+    async def _replace(self, part: _Part, event: Replace) -> None:
+        for _ in self._replacing(part, event.objects, event.version):
+            await asyncio.sleep(0)
+
+    def _replacing(self, part: _Part, objects: Sequence[Obj], version: str) -> Iterator[None]:
+        """Take in a list. A first one, however long, lets others run meanwhile: nothing else changes what it fills."""
+        if part.synced:
+            self._relist(part, objects, version)
+            return
+        if len(self._parts) == 1:
+            content = self.store.aside()
+            for n, obj in enumerate(objects, 1):
+                content.put(key_of(obj), obj)
+                if n % BATCH == 0:
+                    yield
+            added: Iterable[Obj] = [*content.objects.values()]
+            self.store.adopt(content)
+        else:
+            added = {key_of(obj): obj for obj in objects}.values()
+            for obj in added:
+                self.store.put(key_of(obj), obj)
+        if self._detector is not None:
+            for obj in added:
+                self._detector.stored(obj)
+        part.seen, part.filled = version, True
+        # A handler that is added from now on is given everything that is stored.
+        told = [*self._handlers]
+        self._views.replace()
+        for n, obj in enumerate(added, 1):
+            for registration in told:
+                registration.tell("on_add", obj, True)
+            if n % BATCH == 0:
+                yield
+        part.synced = True
+        if all(part.synced for part in self._parts):
+            self.synced.set()
+            for registration in self._handlers:
+                registration.caught_up()
+
+    def _relist(self, part: _Part, objects: Sequence[Obj], version: str) -> None:
         listed = {key_of(obj): obj for obj in objects}
         # A list older than what the watch told means that the server was restored: then only the list counts.
-        restored = newer(self._seen, version)
-        if restored:
-            self._removed.clear()
-        # A list from before our deletion still has the object; one without it leaves nothing to be told.
-        self._removed &= {uid_of(obj) for obj in objects}
-        listed = {key: obj for key, obj in listed.items() if uid_of(obj) not in self._removed}
-        if not initial and not restored:
-            for obj in self.store:
-                key, known = key_of(obj), version_of(obj)
-                rival = listed.get(key)
-                if newer(known, version_of(rival) if rival is not None else version):
-                    # Answers to our own writes may be ahead of the list.
-                    listed[key] = obj
-        former = self.store.swap(listed.values())
-        self._seen = version
-        for view in self._views:
-            self._guard_view(view, lambda view=view: view.replace(self.store.list()))
-        for key, old in former.items():
-            new = listed.get(key)
-            if new is None or uid_of(new) != uid_of(old):
-                self._notify("on_delete", old, True)
-        for key, new in listed.items():
-            old = former.get(key)
-            if old is None or uid_of(old) != uid_of(new):
-                self._notify("on_add", new, initial)
-            elif version_of(old) != version_of(new):
-                self._notify("on_update", old, new)
-        self.synced.set()
-
-    # Telling.
-
-    def _view(self, old: Obj | None, new: Obj | None) -> None:
-        for view in self._views:
-            if id(view) in self._stale_views:
-                self._guard_view(view, lambda view=view: view.replace(self.store.list()))
+        if newer(part.seen, version):
+            part.removed.clear()
+            part.ahead.clear()
+        if part.removed:
+            # A list from before our deletion still has the object; one without it leaves nothing to be told.
+            part.removed &= {uid_of(obj) for obj in objects}
+            listed = {key: obj for key, obj in listed.items() if uid_of(obj) not in part.removed}
+        for key in [*part.ahead]:
+            # Answers to our own writes may be ahead of the list.
+            known, rival = self.store.get(key), listed.get(key)
+            if known is not None and newer(version_of(known), version_of(rival) if rival is not None else version):
+                listed[key] = known
             else:
-                self._guard_view(view, lambda view=view: view.apply(old, new))
+                part.ahead.discard(key)
+        gone = [o for o in self.store if (key := key_of(o)) not in listed and part.scope.has(key.namespace)]
+        changes: list[tuple[Obj | None, Obj]] = []
+        unchanged: list[Obj] = []
+        for key, new in listed.items():
+            old = self.store.get(key)
+            if old is not None and version_of(old) == version_of(new) and uid_of(old) == uid_of(new):
+                unchanged.append(old)
+                continue
+            changes.append((old, new))
+            self._put(key, new)
+        for old in gone:
+            self.store.remove(key_of(old))
+        part.seen = version
+        self._views.replace()
+        for old in gone:
+            self._notify("on_delete", old, True)
+        for old, new in changes:
+            if old is not None and uid_of(old) != uid_of(new):
+                self._notify("on_delete", old, True)
+        for old, new in changes:
+            if old is None or uid_of(old) != uid_of(new):
+                self._notify("on_add", new, False)
+            else:
+                self._notify("on_update", old, new)
+        for registration in [r for r in self._handlers if r.is_due(self._parts.index(part))]:
+            for obj in unchanged:
+                registration.tell("on_update", obj, obj)
 
-    def _guard_view(self, view: View, step: Callable[[], None]) -> None:
-        try:
-            step()
-        except Exception:
-            log.exception("view failed, giving it everything again", kind=self.kind.qualified, view=repr(view))
-            self._rebuild(view)
-        else:
-            self._stale_views.discard(id(view))
+    def _notify(self, call: str, *arguments: object) -> None:
+        for registration in [*self._handlers]:
+            registration.tell(call, *arguments)
 
-    def _rebuild(self, view: View) -> None:
-        try:
-            view.replace(self.store.list())
-        except Exception:
-            log.exception("view failed again, trying at the next change", kind=self.kind.qualified, view=repr(view))
-            self._stale_views.add(id(view))
 
-    def _notify(self, what: str, *arguments: Any) -> None:
-        for handler, _ in [*self._handlers]:
-            self._call(handler, what, *arguments)
-
-    def _call(self, handler: Handler, what: str, *arguments: Any) -> None:
-        try:
-            getattr(handler, what)(*arguments)
-        except Exception:
-            log.exception("handler failed", kind=self.kind.qualified, call=what, handler=repr(handler))
+def _period(resync: bool | float) -> float | None:
+    """What a handler asks for, as a Registration has it."""
+    return None if resync is True else float(resync)
 
 
 def _not_newer(candidate: str, current: str) -> bool:

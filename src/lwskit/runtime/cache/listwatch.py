@@ -93,6 +93,8 @@ class Wait:
 
     seconds: float
     error: LwskitError | None = None
+    failed: bool = False
+    """Whether a round has failed and not only a request in it."""
 
 
 Step: TypeAlias = ListPage | OpenWatch | Wait
@@ -140,7 +142,9 @@ class ListWatch:
     """Follows one collection. Call `next` for what to do, then the method that fits what came of it.
 
     `last_version` is how far the collection is known; `on_health` is called whenever `healthy` changes.
-    All `now` are monotonic seconds.
+    `prepare` is applied to every object before it is handed on. With `bookmarks` off only streaming lists ask for
+    them, which cannot do without. `idle` is the silence that a watch may keep, in seconds; without it a little more
+    than the time that the server was given. All `now` are monotonic seconds.
     """
 
     def __init__(
@@ -149,6 +153,9 @@ class ListWatch:
         rng: random.Random,
         *,
         streaming: bool = True,
+        bookmarks: bool = True,
+        idle: float | None = None,
+        prepare: Callable[[Obj], Obj] = lambda obj: obj,
         on_health: Callable[[bool], None] = lambda healthy: None,
     ) -> None:
         self.kind = kind
@@ -163,6 +170,9 @@ class ListWatch:
         """Why the last round or request failed; None once things work again."""
         self._rng = rng
         self._streaming = streaming
+        self._bookmarks = bookmarks
+        self._idle = idle
+        self._prepare = prepare
         self._backoff = Backoff(rng)
         self._phase = _Phase.STREAM if streaming else _Phase.LIST
         self._wait: Wait | None = None
@@ -187,12 +197,13 @@ class ListWatch:
         self._count = 0
         self._opened = now
         seconds = 300 + int(self._rng.random() * 300)
-        query: dict[str, Any] = {"allowWatchBookmarks": True, "timeoutSeconds": seconds}
-        if self._phase is _Phase.STREAM:
+        streaming = self._phase is _Phase.STREAM
+        query: dict[str, Any] = {"allowWatchBookmarks": self._bookmarks or streaming, "timeoutSeconds": seconds}
+        if streaming:
             self._collected = {}
             version = "" if self._unavailable else self.last_version
             query |= {"sendInitialEvents": True, "resourceVersionMatch": "NotOlderThan"}
-            idle = INITIAL_SILENCE
+            idle = INITIAL_SILENCE if self._idle is None else min(INITIAL_SILENCE, self._idle)
         else:
             version = self.last_version
             self._synthetic = version in ("", "0")
@@ -206,10 +217,9 @@ class ListWatch:
         """False while the collection is known to be out of date: no list yet, or a watch that broke."""
         return self._healthy
 
-    @staticmethod
-    def idle_of(timeout_seconds: int) -> float:
+    def idle_of(self, timeout_seconds: int) -> float:
         """How long a watch with this `timeoutSeconds` may be silent, in seconds."""
-        return timeout_seconds + IDLE_MARGIN
+        return timeout_seconds + IDLE_MARGIN if self._idle is None else self._idle
 
     @property
     def collecting(self) -> bool:
@@ -244,10 +254,12 @@ class ListWatch:
         pages = self._pages
         assert pages is not None, "listed() follows a ListPage step"
         for item in items:
+            if not isinstance(item, dict) or not (item.get("metadata") or {}).get("name"):
+                continue
             # Items of a list carry no type; those of a watch do.
             item.setdefault("apiVersion", self.kind.api_version)
             item.setdefault("kind", self.kind.kind)
-        pages.items += items
+            pages.items.append(self._prepare(item))
         pages.token = meta.get("continue") or ""
         if pages.token:
             if pages.version == "0":
@@ -310,6 +322,7 @@ class ListWatch:
             self.last_version = version
         if kind == "BOOKMARK":
             return Bookmark(version)
+        obj = self._prepare(obj)
         return Deleted(obj) if kind == "DELETED" else Applied(obj)
 
     def broken(self, error: LwskitError, now: float) -> None:
@@ -360,11 +373,14 @@ class ListWatch:
         if kind == "DELETED":
             self._collected.pop(key_of(obj), None)
         else:
-            self._collected[key_of(obj)] = obj
+            self._collected[key_of(obj)] = self._prepare(obj)
         return None
 
-    def _replace(self, objects: list[Obj], version: str) -> Replace:
+    def replaced(self) -> None:
+        """What the list brought has been taken in."""
         self._works()
+
+    def _replace(self, objects: list[Obj], version: str) -> Replace:
         self._phase = _Phase.WATCH
         self._synthetic = False
         self._unavailable = False
@@ -383,8 +399,7 @@ class ListWatch:
     def _stream_failed(self, error: LwskitError, now: float, *, opening: bool = False) -> None:
         self.leaving = True
         self._turn(False)
-        retry = isinstance(error, TooManyRequests) or (opening and isinstance(error, ConnectionFailed))
-        if retry:
+        if isinstance(error, TooManyRequests) or (opening and isinstance(error, ConnectionFailed)):
             self._pause(error, now)
         elif self._phase is _Phase.STREAM:
             if _is_outdated(error) and not self._unavailable:
@@ -392,25 +407,26 @@ class ListWatch:
             else:
                 self._plain_list(error)
         else:
-            self._end_round(error, now)
+            # A version that is too old is how long silence ends, not a failure.
+            self._end_round(error, now, failed=opening or not isinstance(error, Expired))
 
     def _plain_list(self, error: LwskitError) -> None:
         self.last_error = error
         self._phase = _Phase.LIST
 
-    def _end_round(self, error: LwskitError, now: float) -> None:
+    def _end_round(self, error: LwskitError, now: float, *, failed: bool = True) -> None:
         self._turn(False)
         self._phase = _Phase.STREAM if self._streaming else _Phase.LIST
-        self._pause(error, now)
+        self._pause(error, now, failed=failed)
 
-    def _pause(self, error: LwskitError, now: float) -> None:
+    def _pause(self, error: LwskitError, now: float, *, failed: bool = False) -> None:
         seconds = self._backoff.step(now)
         if isinstance(error, NotFound):
             seconds = min(seconds, MISSING_KIND_DELAY)
         if isinstance(error, ApiError) and error.retry_after:
             seconds = max(seconds, error.retry_after)
         self.last_error = error
-        self._wait = Wait(seconds, error)
+        self._wait = Wait(seconds, error, failed)
 
 
 def _is_outdated(error: LwskitError) -> bool:

@@ -16,34 +16,60 @@ IndexFunction: TypeAlias = Callable[[Obj], Iterable[str]]
 """Tells under which values an object is to be found."""
 
 
+def field_index(field: str) -> str:
+    """The name of the index that field selectors on that field use."""
+    return f"field:{field}"
+
+
 class _Index:
-    """Objects by value, and by namespace and value."""
+    """Objects by value, and by namespace and value; `values` is what each object is found under."""
 
     def __init__(self, name: str, function: IndexFunction) -> None:
         self.name = name
         self.function = function
         self.everywhere: dict[str, dict[Key, Obj]] = {}
         self.inside: dict[tuple[str, str], dict[Key, Obj]] = {}
+        self.values: dict[Key, tuple[str, ...]] = {}
 
-    def change(self, key: Key, old: Obj | None, new: Obj | None) -> None:
-        before, after = self._values(old), self._values(new)
-        for value in before - after:
-            _drop(self.everywhere, value, key)
-            _drop(self.inside, (key.namespace, value), key)
-        if new is not None:
-            for value in after:
-                self.everywhere.setdefault(value, {})[key] = new
-                self.inside.setdefault((key.namespace, value), {})[key] = new
+    def put(self, key: Key, obj: Obj) -> None:
+        before, after = self.values.get(key, ()), self._values(obj)
+        if before and before != after:
+            for value in before:
+                if value not in after:
+                    self._drop(key, value)
+        everywhere, inside, namespace = self.everywhere, self.inside, key[0]
+        for value in after:
+            entries = everywhere.get(value)
+            if entries is None:
+                everywhere[value] = {key: obj}
+            else:
+                entries[key] = obj
+            place = (namespace, value)
+            entries = inside.get(place)
+            if entries is None:
+                inside[place] = {key: obj}
+            else:
+                entries[key] = obj
+        if after:
+            self.values[key] = after
+        elif before:
+            del self.values[key]
 
-    def _values(self, obj: Obj | None) -> set[str]:
-        if obj is None:
-            return set()
+    def remove(self, key: Key) -> None:
+        for value in self.values.pop(key, ()):
+            self._drop(key, value)
+
+    def _drop(self, key: Key, value: str) -> None:
+        _drop(self.everywhere, value, key)
+        _drop(self.inside, (key.namespace, value), key)
+
+    def _values(self, obj: Obj) -> tuple[str, ...]:
         try:
-            return set(self.function(obj))
+            return tuple(self.function(obj))
         except Exception:
             # A function that cannot read one object must not keep the others from the store.
             log.exception("index function failed", index=self.name, object=str(key_of(obj)))
-            return set()
+            return ()
 
 
 def _drop(entries: dict[Any, dict[Key, Obj]], entry: str | tuple[str, str], key: Key) -> None:
@@ -52,6 +78,35 @@ def _drop(entries: dict[Any, dict[Key, Obj]], entry: str | tuple[str, str], key:
         found.pop(key, None)
         if not found:
             del entries[entry]
+
+
+class Content:
+    """Objects with their indexes, made aside to become the content of a store in one step."""
+
+    def __init__(self, indexes: Iterable[tuple[str, IndexFunction]] = ()) -> None:
+        self.objects: dict[Key, Obj] = {}
+        self.namespaces: dict[str, dict[Key, Obj]] = {}
+        self.indexes = {name: _Index(name, function) for name, function in indexes}
+
+    def put(self, key: Key, obj: Obj) -> None:
+        """Take an object in, or replace the one of its key."""
+        self.objects[key] = obj
+        found = self.namespaces.get(key[0])
+        if found is None:
+            self.namespaces[key[0]] = {key: obj}
+        else:
+            found[key] = obj
+        for index in self.indexes.values():
+            index.put(key, obj)
+
+    def remove(self, key: Key) -> Obj | None:
+        """Take an object out; returns it, or None when there was none."""
+        old = self.objects.pop(key, None)
+        if old is not None:
+            _drop(self.namespaces, key.namespace, key)
+            for index in self.indexes.values():
+                index.remove(key)
+        return old
 
 
 class Store:
@@ -63,20 +118,18 @@ class Store:
 
     def __init__(self, namespaced: bool = True) -> None:
         self._namespaced = namespaced
-        self._objects: dict[Key, Obj] = {}
-        self._namespaces: dict[str, dict[Key, Obj]] = {}
-        self._indexes: dict[str, _Index] = {}
+        self._content = Content()
 
     def get(self, key: Key) -> Obj | None:
         """The object with that key, or None. For a cluster-scoped kind the key's namespace is ignored."""
-        return self._objects.get(key if self._namespaced else Key("", key.name))
+        return self._content.objects.get(key if self._namespaced else Key("", key.name))
 
     def list(self, namespace: str | None = None, selector: Selector | None = None) -> list[Obj]:
         """All objects, or those of one namespace, that match the label selector; in no order."""
         if namespace and self._namespaced:
-            found = self._namespaces.get(namespace, {}).values()
+            found = self._content.namespaces.get(namespace, {}).values()
         else:
-            found = self._objects.values()
+            found = self._content.objects.values()
         if selector is None or not selector.requirements:
             return [*found]
         return [obj for obj in found if selector.matches(labels_of(obj))]
@@ -86,9 +139,9 @@ class Store:
 
         Raises ConfigurationError for an index that was never added.
         """
-        index = self._indexes.get(name)
+        index = self._content.indexes.get(name)
         if index is None:
-            known = ", ".join(sorted(self._indexes)) or "none"
+            known = ", ".join(sorted(self._content.indexes)) or "none"
             raise ConfigurationError(f"index {name!r} does not exist; add it to the informer first (known: {known})")
         if namespace and self._namespaced:
             return [*index.inside.get((namespace, value), {}).values()]
@@ -96,13 +149,13 @@ class Store:
 
     def has_index(self, name: str) -> bool:
         """Whether an index of that name was added."""
-        return name in self._indexes
+        return name in self._content.indexes
 
     def __len__(self) -> int:
-        return len(self._objects)
+        return len(self._content.objects)
 
     def __iter__(self) -> Iterator[Obj]:
-        return iter([*self._objects.values()])
+        return iter([*self._content.objects.values()])
 
     def __contains__(self, key: Key) -> bool:
         return self.get(key) is not None
@@ -114,41 +167,30 @@ class Store:
 
         Raises ConfigurationError for a name that is taken.
         """
-        if name in self._indexes:
+        if name in self._content.indexes:
             raise ConfigurationError(f"index {name!r} exists already; use another name")
         index = _Index(name, function)
-        for key, obj in self._objects.items():
-            index.change(key, None, obj)
-        self._indexes[name] = index
+        for key, obj in self._content.objects.items():
+            index.put(key, obj)
+        self._content.indexes[name] = index
 
-    def put(self, obj: Obj) -> Obj | None:
-        """Store an object; returns the one it replaces."""
-        key = key_of(obj)
-        old = self._objects.get(key)
-        self._objects[key] = obj
-        self._namespaces.setdefault(key.namespace, {})[key] = obj
-        for index in self._indexes.values():
-            index.change(key, old, obj)
-        return old
+    def put(self, key: Key, obj: Obj) -> None:
+        """Store an object in place of the one that has its key."""
+        self._content.put(key, obj)
 
     def remove(self, key: Key) -> Obj | None:
         """Take an object out; returns it, or None when there was none."""
-        old = self._objects.pop(key, None)
-        if old is not None:
-            _drop(self._namespaces, key.namespace, key)
-            for index in self._indexes.values():
-                index.change(key, old, None)
-        return old
+        return self._content.remove(key)
 
-    def swap(self, objects: Iterable[Obj]) -> dict[Key, Obj]:
-        """Replace the whole content in one step; returns the former content."""
-        former = self._objects
-        self._objects = {key_of(obj): obj for obj in objects}
-        self._namespaces = {}
-        for key, obj in self._objects.items():
-            self._namespaces.setdefault(key.namespace, {})[key] = obj
-        for name, index in [*self._indexes.items()]:
-            rebuilt = self._indexes[name] = _Index(name, index.function)
-            for key, obj in self._objects.items():
-                rebuilt.change(key, None, obj)
-        return former
+    def aside(self) -> Content:
+        """An empty content with this store's indexes, to be filled and then given to `adopt`."""
+        return Content((name, index.function) for name, index in self._content.indexes.items())
+
+    def adopt(self, content: Content) -> None:
+        """Make this the content, in one step. Indexes that were added since `aside` are built now."""
+        for name, index in self._content.indexes.items():
+            if name not in content.indexes:
+                built = content.indexes[name] = _Index(name, index.function)
+                for key, obj in content.objects.items():
+                    built.put(key, obj)
+        self._content = content

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
+import structlog
+
+from lwskit.runtime.cache.store import Store
 from lwskit.runtime.objects import Obj
+
+log = structlog.get_logger(__name__)
 
 
 class View(Protocol):
@@ -42,3 +47,48 @@ class Handler(Protocol):
     def on_delete(self, obj: Obj, unknown: bool) -> None:
         """An object went; with `unknown` its deletion itself was not seen and `obj` may be stale."""
         ...
+
+
+class Views:
+    """The views of one informer. One that fails is given everything again, at once or at the next change."""
+
+    def __init__(self, kind: str, store: Store) -> None:
+        self._kind = kind
+        self._store = store
+        self._views: list[View] = []
+        self._stale: set[int] = set()
+
+    def add(self, view: View, filled: bool) -> None:
+        """Take in a view; it is given what is stored if the store has been `filled`."""
+        self._views.append(view)
+        if filled:
+            self._guard(view, lambda: view.replace(self._store.list()))
+
+    def apply(self, old: Obj | None, new: Obj | None) -> None:
+        """Tell of one change."""
+        for view in self._views:
+            if id(view) in self._stale:
+                self._guard(view, lambda view=view: view.replace(self._store.list()))
+            else:
+                self._guard(view, lambda view=view: view.apply(old, new))
+
+    def replace(self) -> None:
+        """Tell of the whole content."""
+        for view in self._views:
+            self._guard(view, lambda view=view: view.replace(self._store.list()))
+
+    def _guard(self, view: View, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except Exception:
+            log.exception("view failed, giving it everything again", kind=self._kind, view=repr(view))
+            self._rebuild(view)
+        else:
+            self._stale.discard(id(view))
+
+    def _rebuild(self, view: View) -> None:
+        try:
+            view.replace(self._store.list())
+        except Exception:
+            log.exception("view failed again, trying at the next change", kind=self._kind, view=repr(view))
+            self._stale.add(id(view))

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
 
 import structlog
 
 from lwskit.runtime.cache.lines import LineSplitter
-from lwskit.runtime.cache.listwatch import SETTLE, ListPage, ListWatch, OpenWatch, Wait, WatchEvent
+from lwskit.runtime.cache.listwatch import SETTLE, ListPage, ListWatch, OpenWatch, Replace, Wait, WatchEvent
 from lwskit.runtime.client import requests
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.transport import StreamResponse
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import ApiError, ConnectionFailed, Expired, LwskitError, NotFound
 from lwskit.runtime.kinds import Kind
+from lwskit.runtime.objects import Obj
 
 log = structlog.get_logger(__name__)
+
+PATIENCE = 10.0
+"""Seconds without a byte of the initial events after which a warning is logged, and again."""
+
+Sink: TypeAlias = Callable[[WatchEvent], None]
+Replacer: TypeAlias = Callable[[Replace], Awaitable[None]]
 
 
 class Watcher:
     """Lists and watches one collection, for ever, whatever the server does.
 
-    `streaming` asks for streaming lists first; `on_health` is called whenever `healthy` changes.
-    Specification: 70 §2.2–2.7.
+    `streaming` asks for streaming lists first; `bookmarks`, `idle` and `prepare` are those of ListWatch; `on_health` is
+    called whenever `healthy` changes, `on_error` with the error of each round that failed. Specification: 70 §2.2–2.7.
     """
 
     def __init__(
@@ -39,14 +46,27 @@ class Watcher:
         label_selector: str | None = None,
         field_selector: str | None = None,
         streaming: bool = True,
+        bookmarks: bool = True,
+        idle: float | None = None,
+        prepare: Callable[[Obj], Obj] = lambda obj: obj,
         on_health: Callable[[bool], None] = lambda healthy: None,
+        on_error: Callable[[LwskitError], None] = lambda error: None,
     ) -> None:
         self._kind = kind
         self._client = client
         self._clock = clock
         self._namespace = namespace
         self._selectors = {"labelSelector": label_selector or None, "fieldSelector": field_selector or None}
-        self._machine = ListWatch(kind, rng, streaming=streaming, on_health=on_health)
+        self._machine = ListWatch(
+            kind,
+            rng,
+            streaming=streaming,
+            bookmarks=bookmarks,
+            idle=idle,
+            prepare=prepare,
+            on_health=on_health,
+        )
+        self._on_error = on_error
         self._told = ""
 
     @property
@@ -59,24 +79,27 @@ class Watcher:
         """Why the last attempt failed; None while things work."""
         return self._machine.last_error
 
-    async def run(self, sink: Callable[[WatchEvent], None]) -> None:
+    async def run(self, sink: Sink, replace: Replacer | None = None) -> None:
         """Hand every event to `sink`, in order, until cancelled; then the stream is closed and the cancellation passes.
 
-        `sink` is called synchronously; an error it raises ends the run.
+        `sink` is called synchronously. `replace`, where given, is awaited with each whole content instead, and nothing
+        more is read meanwhile. An error that either raises ends the run.
         """
         machine = self._machine
         while True:
             step = machine.next(self._clock.monotonic())
             match step:
-                case Wait(seconds, error):
+                case Wait(seconds, error, failed):
                     self._tell(error, seconds)
+                    if failed and error is not None:
+                        self._on_error(error)
                     await self._clock.sleep(seconds)
                 case ListPage(query):
-                    await self._list(query, sink)
+                    await self._list(query, sink, replace)
                 case OpenWatch():
-                    await self._watch(step, sink)
+                    await self._watch(step, sink, replace)
 
-    async def _list(self, query: Mapping[str, Any], sink: Callable[[WatchEvent], None]) -> None:
+    async def _list(self, query: Mapping[str, Any], sink: Sink, replace: Replacer | None) -> None:
         request = requests.list_(self._kind, self._namespace, **self._selectors, **query)
         try:
             # Past the client's own retries: waiting is the state machine's business.
@@ -86,13 +109,20 @@ class Watcher:
             return
         event = self._machine.listed(body, self._clock.monotonic())
         if event is not None:
-            self._tell(None)
-            sink(event)
+            await self._replace(event, sink, replace)
         else:
             # Between pages others may run.
             await asyncio.sleep(0)
 
-    async def _watch(self, step: OpenWatch, sink: Callable[[WatchEvent], None]) -> None:
+    async def _replace(self, event: Replace, sink: Sink, replace: Replacer | None) -> None:
+        if replace is None:
+            sink(event)
+        else:
+            await replace(event)
+        self._machine.replaced()
+        self._tell(None)
+
+    async def _watch(self, step: OpenWatch, sink: Sink, replace: Replacer | None) -> None:
         machine = self._machine
         idle = machine.idle_of(int(step.query["timeoutSeconds"]))
         opening = self._client.watch(self._kind, self._namespace, idle_timeout=idle, **self._selectors, **step.query)
@@ -103,7 +133,7 @@ class Watcher:
                 machine.opened(self._clock.monotonic())
                 if machine.settling:
                     settling = asyncio.get_running_loop().call_later(SETTLE, self._settled)
-                await self._read(response, step.idle, idle, sink)
+                await self._read(response, step.idle, idle, sink, replace)
         except (ApiError, ConnectionFailed) as e:
             now = self._clock.monotonic()
             if not open_:
@@ -122,24 +152,34 @@ class Watcher:
             self._tell(None)
 
     async def _read(
-        self, response: StreamResponse, initial: float, idle: float, sink: Callable[[WatchEvent], None]
+        self, response: StreamResponse, initial: float, idle: float, sink: Sink, replace: Replacer | None
     ) -> None:
-        machine, splitter = self._machine, LineSplitter()
+        machine, splitter, now = self._machine, LineSplitter(), self._clock.monotonic
         chunks = response.chunks()
         while True:
-            chunk = await self._chunk(chunks, initial if machine.collecting else idle)
+            collecting = machine.collecting
+            impatient = asyncio.get_running_loop().call_later(PATIENCE, self._impatient) if collecting else None
+            try:
+                chunk = await self._chunk(chunks, initial if collecting else idle)
+            finally:
+                if impatient is not None:
+                    impatient.cancel()
             if chunk is None:
-                machine.ended(None, self._clock.monotonic())
+                machine.ended(None, now())
                 return
             for line in splitter.feed(chunk):
-                was_healthy = machine.healthy
-                event = machine.received(line, self._clock.monotonic())
-                if event is not None:
-                    if not was_healthy:
-                        self._tell(None)
+                event = machine.received(line, now())
+                if event is None:
+                    if machine.leaving:
+                        return
+                elif isinstance(event, Replace):
+                    await self._replace(event, sink, replace)
+                else:
                     sink(event)
-                if machine.leaving:
-                    return
+
+    def _impatient(self) -> None:
+        text = "still waiting for the initial objects of a streaming list"
+        log.warning(text, kind=self._kind.qualified, seconds=PATIENCE)
 
     async def _chunk(self, chunks: AsyncIterator[bytes], silence: float) -> bytes | None:
         """The next chunk, None at the end. Raises ConnectionFailed after `silence` seconds without one."""

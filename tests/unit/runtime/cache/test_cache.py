@@ -192,7 +192,7 @@ async def test_lists_by_namespace_labels_fields_and_limit(cache_of: Make, run: R
     assert len(await reader.list(POD, limit=1)) == 1
     with pytest.raises(InvalidRequest, match="non-exact field matches are not supported by the cache"):
         await reader.list(POD, field_selector="app!=x")
-    with pytest.raises(InvalidRequest, match=r"field .spec\.nodeName. of Pod has no index"):
+    with pytest.raises(InvalidRequest, match=r"Index with name field:spec\.nodeName does not exist"):
         await reader.list(POD, field_selector="spec.nodeName=n")
 
 
