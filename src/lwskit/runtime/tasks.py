@@ -9,13 +9,24 @@ from typing import Any
 
 import structlog
 
+from lwskit.runtime.errors import LwskitError
+
 log = structlog.get_logger(__name__)
+
+
+class TaskCancelled(LwskitError):
+    """A background task ended as cancelled although its owner did not want that: its work is not done any more."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} was cancelled, but not by its owner; nobody does its work any more")
 
 
 class TaskOwner:
     """Owns tasks: the first error of one cancels the others and is raised, as it is, to whoever waits for the owner.
 
-    As a context manager it waits at the end of the block; an error or a cancellation inside cancels its tasks.
+    As a context manager it waits at the end of the block; an error or a cancellation inside cancels its tasks. A task
+    that ends as cancelled although nobody cancelled it counts as failed, with TaskCancelled: a stray CancelledError
+    from somewhere within must not silence it.
     """
 
     def __init__(self, name: str) -> None:
@@ -58,7 +69,10 @@ class TaskOwner:
     def _on_done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         self._changed.set()
-        error = None if task.cancelled() else task.exception()
+        if task.cancelled():
+            error = None if task.cancelling() else TaskCancelled(task.get_name())
+        else:
+            error = task.exception()
         if error is None:
             return
         if self._error is None:

@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import structlog
@@ -14,12 +14,20 @@ import structlog
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.controller.builder import Builder
 from lwskit.runtime.controller.controller import Controller, ControllerError
-from lwskit.runtime.controller.handler import for_object
-from lwskit.runtime.controller.source import ChannelSource, KindSource
-from lwskit.runtime.errors import Conflict, TerminalError
+from lwskit.runtime.controller.handler import Delete, for_object, from_async_map
+from lwskit.runtime.controller.options import ControllerDefaults
+from lwskit.runtime.controller.source import (
+    AsyncDispatcher,
+    ChannelSource,
+    FunctionSource,
+    InformerSource,
+    KindSource,
+)
+from lwskit.runtime.errors import ConfigurationError, Conflict, Forbidden, TerminalError
 from lwskit.runtime.kinds import POD, STATEFUL_SET, Kind
 from lwskit.runtime.queue import WorkQueue
 from lwskit.runtime.request import Request, Result
+from lwskit.runtime.tasks import TaskCancelled
 
 A, B = Request("default", "a"), Request("default", "b")
 
@@ -34,8 +42,14 @@ class FakeInformer:
         if synced:
             self.synced.set()
 
+    last_error: Exception | None = None
+
     def add_handler(self, handler: Any) -> None:
         self.handlers.append(handler)
+
+    def add_async_handler(self, handler: Any) -> FakeInformer:
+        self.handlers.append(handler)
+        return self
 
     async def wait_synced(self) -> None:
         await self.synced.wait()
@@ -74,7 +88,10 @@ class Script:
         return answer
 
 
-async def test_no_reconcile_before_sources_have_synced(clock: Clock) -> None:
+async def test_no_reconcile_before_sources_have_synced_and_an_error_when_they_do_not(clock: Clock) -> None:
+    """70 §17 Controller 1: nothing is reconciled before sources have synced; not synced in time is an error that names
+    them.
+    """
     informer = FakeInformer(synced=False)
     script = Script(clock)
     controller = make(clock, script, sources=[KindSource(informer, for_object(POD))])
@@ -85,17 +102,16 @@ async def test_no_reconcile_before_sources_have_synced(clock: Clock) -> None:
         informer.synced.set()
         await clock.sleep(1)
         assert script.times == [60]
-
-
-async def test_sources_that_do_not_sync_in_time_are_the_stated_error(clock: Clock) -> None:
-    controller = make(clock, Script(clock), sources=[KindSource(FakeInformer(synced=False), for_object(POD))])
+    late = make(clock, script, sources=[KindSource(FakeInformer(synced=False), for_object(POD))])
     text = "failed to wait for test caches to sync kind source: Pod: timed out waiting for cache to be synced for kind"
+    before = clock.monotonic()
     with pytest.raises(ControllerError, match=text):
-        await controller.run()
-    assert clock.monotonic() == 120
+        await late.run()
+    assert clock.monotonic() == before + 120
 
 
 async def test_one_key_with_many_events_is_reconciled_by_one_worker_at_a_time(clock: Clock) -> None:
+    """70 §17 Controller 2: many workers, but one of them at most for one key."""
     active: dict[str, int] = {}
     most: dict[str, int] = {}
     calls = 0
@@ -137,6 +153,7 @@ async def test_a_deleted_request_and_one_for_its_successor_do_not_overlap(clock:
 
 
 async def test_an_error_is_retried_with_growing_delay_and_success_resets_it(clock: Clock) -> None:
+    """70 §17 Controller 3: back-off grows with failures, and a success forgets them."""
     script = Script(clock, Conflict("x"), Conflict("x"), Conflict("x"))
     controller = make(clock, script)
     async with running(controller):
@@ -150,6 +167,7 @@ async def test_an_error_is_retried_with_growing_delay_and_success_resets_it(cloc
 
 
 async def test_a_terminal_error_also_wrapped_is_not_retried_until_a_later_event(clock: Clock) -> None:
+    """70 §17 Controller 4: a terminal error, also as a cause, waits for the next event."""
     wrapped = Conflict("outer")
     wrapped.__cause__ = TerminalError("no use")
     script = Script(clock, Conflict("first"), TerminalError("no use"), wrapped)
@@ -170,6 +188,7 @@ async def test_a_terminal_error_also_wrapped_is_not_retried_until_a_later_event(
 
 
 async def test_requeue_with_after_waits_that_long_and_forgets_failures(clock: Clock) -> None:
+    """70 §17 Controller 6: with both wishes the delay holds and is what is counted."""
     script = Script(clock, Conflict("x"), Result(requeue=True, after=5))
     controller = make(clock, script)
     async with running(controller):
@@ -192,6 +211,7 @@ async def test_requeue_after_is_the_latest_time_and_an_event_before_it_takes_its
 
 
 async def test_requeue_alone_is_rate_limited(clock: Clock) -> None:
+    """70 §17 Controller 7: asking to run again without a delay means back-off."""
     script = Script(clock, Result(requeue=True), Result(requeue=True), Result(requeue=True))
     controller = make(clock, script)
     async with running(controller):
@@ -201,7 +221,8 @@ async def test_requeue_alone_is_rate_limited(clock: Clock) -> None:
         assert controller.stats.results["requeue"] == 3
 
 
-async def test_an_unexpected_exception_is_recovered_and_counted(clock: Clock) -> None:
+async def test_an_unexpected_exception_is_recovered_and_counted_or_with_recovery_off_propagates(clock: Clock) -> None:
+    """70 §17 Controller 8: an exception counts as an error and a panic; without recovery it goes on up."""
     script = Script(clock, KeyError("x"))
     controller = make(clock, script)
     with structlog.testing.capture_logs() as logs:
@@ -212,16 +233,14 @@ async def test_an_unexpected_exception_is_recovered_and_counted(clock: Clock) ->
     assert controller.stats.panics == 1
     assert controller.stats.errors == 1
     assert [entry["error"] for entry in logs] == ["panic: KeyError('x') [recovered]"]
-
-
-async def test_an_unexpected_exception_propagates_with_recovery_off(clock: Clock) -> None:
-    controller = make(clock, Script(clock, KeyError("x")), recover=False)
-    controller.queue.add(A)
-    with pytest.raises(KeyError):
-        await controller.run()
+    frank = make(clock, Script(clock, KeyError("y")), recover=False)
+    frank.queue.add(A)
+    with pytest.raises(KeyError, match="y"):
+        await frank.run()
 
 
 async def test_a_reconcile_over_its_timeout_is_cancelled_and_counted(clock: Clock) -> None:
+    """70 §17 Controller 9: a reconcile that takes too long is cut off and counted; one cut off by the end is not."""
     ended: list[float] = []
 
     async def reconcile(request: Request) -> None:
@@ -244,6 +263,7 @@ async def test_a_reconcile_over_its_timeout_is_cancelled_and_counted(clock: Cloc
 
 
 async def test_priority_is_kept_on_failure_and_overridden_by_a_result(clock: Clock) -> None:
+    """70 §17 Controller 10: the next try has the priority of the last, or the result's own."""
     priorities: list[int] = []
     script = Script(clock, Conflict("x"), Result(requeue=True, priority=7))
     controller = make(clock, script)
@@ -261,6 +281,7 @@ async def test_priority_is_kept_on_failure_and_overridden_by_a_result(clock: Clo
 
 
 async def test_a_request_is_reconciled_although_its_object_is_gone(clock: Clock) -> None:
+    """70 §17 Controller 11: the reconcile is called although there is nothing left to look at."""
     informer = FakeInformer()
     script = Script(clock)
     controller = make(clock, script, sources=[KindSource(informer, for_object(POD))])
@@ -271,6 +292,7 @@ async def test_a_request_is_reconciled_although_its_object_is_gone(clock: Clock)
 
 
 async def test_cancellation_lets_the_running_reconcile_end_and_drops_what_is_queued(clock: Clock) -> None:
+    """70 §17 Controller 12: at the end what runs is waited for and what waits is dropped."""
     ended: list[str] = []
 
     async def reconcile(request: Request) -> None:
@@ -338,10 +360,16 @@ async def test_the_reconcile_id_and_the_request_are_in_the_log_context(clock: Cl
         controller.queue.add(Request("default", "a", "Pod"))
         controller.queue.add(B)
         await clock.sleep(1)
-    assert (
-        seen[0].items() >= {"controller": "test", "controllerKind": "Pod", "namespace": "default", "name": "a"}.items()
-    )
-    assert len({s["reconcileID"] for s in seen}) == 2
+    other = make(clock, reconcile, kind=STATEFUL_SET)
+    async with running(other):
+        other.queue.add(A)
+        await clock.sleep(1)
+    place = {"namespace": "default", "name": "a"}
+    assert seen[0] == {"controller": "test", "controllerKind": "Pod", "Pod": place, **place} | {
+        "reconcileID": seen[0]["reconcileID"]
+    }
+    assert seen[2].items() >= {"controllerGroup": "apps", "controllerKind": "StatefulSet", "StatefulSet": place}.items()
+    assert len({s["reconcileID"] for s in seen[:2]}) == 2
 
 
 async def test_a_builder_wires_for_owns_and_watches_with_the_controllers_predicates_first(clock: Clock) -> None:
@@ -392,6 +420,146 @@ async def test_a_builder_refuses_owns_without_for_and_nothing_to_watch(clock: Cl
         builder().watches(FakeInformer(), for_object(POD)).build()
     with pytest.raises(ControllerError, match="only once"):
         builder().for_(FakeInformer()).for_(FakeInformer())
+
+
+async def test_a_failure_that_also_asks_for_a_delay_is_retried_with_back_off(clock: Clock) -> None:
+    """70 §17 Controller 5: a failed result's delay does not count, its back-off does."""
+    script = Script(clock, Result(error=Conflict("x"), after=60, priority=3))
+    controller = make(clock, script)
+    with structlog.testing.capture_logs() as logs:
+        async with running(controller):
+            controller.queue.add(A)
+            await clock.sleep(10)
+    assert script.times == pytest.approx([0, 0.005])
+    assert controller.stats.results == {"error": 1, "requeue_after": 0, "requeue": 0, "success": 1}
+    assert [entry["log_level"] for entry in logs] == ["warning", "error"]
+
+
+async def test_sources_sync_side_by_side_and_their_last_error_is_told(clock: Clock) -> None:
+    slow, broken = FakeInformer(STATEFUL_SET, synced=False), FakeInformer(synced=False)
+    broken.last_error = Forbidden("pods is forbidden")
+    sources = [KindSource(informer, for_object(informer.kind)) for informer in (slow, broken)]
+    controller = make(clock, Script(clock), sources=sources, sync_timeout=10)
+    task = asyncio.create_task(controller.run())
+    await clock.sleep(9)
+    slow.synced.set()
+    with pytest.raises(ControllerError, match=r"for kind source: Pod \(pods is forbidden\)$"):
+        await task
+    assert clock.monotonic() == 10
+
+
+async def test_a_source_whose_start_blocks_is_told(clock: Clock) -> None:
+    times = iter((0.0, 121.0))
+
+    class Jumping:
+        now, sleep = clock.now, clock.sleep
+
+        def monotonic(self) -> float:
+            return next(times)
+
+    jumping: Any = Jumping()
+    source = FunctionSource(lambda queue: None)
+    controller = Controller("test", Script(clock), [source], clock=jumping, rng=random.Random(1))
+    with pytest.raises(ControllerError, match=r"starting function source took longer than 120 s; start\(\) must"):
+        await controller.run()
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (
+            KindSource(cast(Any, None), cast(Any, None)),
+            "a kind source cannot start without its informer and its handler",
+        ),
+        (ChannelSource(cast(Any, None)), "a channel source cannot start without its handler"),
+        (FunctionSource(cast(Any, None)), "a function source cannot start without its function"),
+    ],
+)
+async def test_a_source_that_lacks_a_part_is_refused_at_the_start(clock: Clock, source: Any, text: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{text}$"):
+        await make(clock, Script(clock), sources=[source]).run()
+
+
+async def test_an_informer_source_waits_for_nothing(clock: Clock) -> None:
+    script, informer = Script(clock), FakeInformer(synced=False)
+    source = InformerSource(informer, for_object(POD))
+    assert str(source) == "informer source: Pod"
+    async with running(make(clock, script, sources=[source])):
+        informer.handlers[0].on_add({"metadata": {"namespace": "default", "name": "a"}}, True)
+        await clock.sleep(1)
+    assert len(script.requests) == 1
+
+
+async def test_warmed_up_sources_are_not_started_again(clock: Clock) -> None:
+    script, informer = Script(clock), FakeInformer(synced=False)
+    controller = make(clock, script, sources=[KindSource(informer, for_object(POD))], warm_up=True)
+    assert controller.wants_warm_up
+    warming = asyncio.create_task(controller.warm_up())
+    await clock.sleep(0)
+    informer.handlers[0].on_add({"metadata": {"namespace": "default", "name": "a"}}, True)
+    informer.synced.set()
+    await warming
+    assert script.times == []
+    async with running(controller):
+        await clock.sleep(1)
+    assert (len(informer.handlers), len(script.times)) == (1, 1)
+
+
+async def test_a_worker_that_dies_ends_the_controller(clock: Clock) -> None:
+    async def reconcile(request: Request) -> None:
+        raise asyncio.CancelledError
+
+    controller = make(clock, reconcile)
+    controller.queue.add(A)
+    with pytest.raises(TaskCancelled, match="controller test worker"):
+        await controller.run()
+
+
+async def test_a_manager_fills_in_what_a_controller_leaves_open(clock: Clock) -> None:
+    defaults = ControllerDefaults(
+        concurrency=2,
+        concurrency_by_kind={"StatefulSet.apps": 5},
+        needs_leader=False,
+        priorities=False,
+        reconcile_timeout=7,
+        warm_up=True,
+    )
+    sets = make(clock, Script(clock), kind=STATEFUL_SET)
+    pods = make(clock, Script(clock), kind=POD, needs_leader=True, priorities=True)
+    own = make(clock, Script(clock), kind=STATEFUL_SET, concurrency=3)
+    assert {c.concurrency for c in (sets, pods)} == {8}
+    for controller in (sets, pods, own):
+        controller.use_defaults(defaults)
+    assert [c.concurrency for c in (sets, pods, own)] == [5, 2, 3]
+    assert [c.needs_leader for c in (sets, pods)] == [False, True]
+    assert [c.wants_warm_up for c in (sets, pods)] == [False, True]
+    assert [type(c.queue).__name__ for c in (sets, pods)] == ["PlainQueue", "WorkQueue"]
+    async with running(sets):
+        with pytest.raises(ControllerError, match="started already"):
+            sets.use_defaults(defaults)
+
+
+async def test_a_map_function_that_waits_is_asked_in_order_beside_the_informer(clock: Clock) -> None:
+    asked: list[str] = []
+
+    async def owners(obj: dict[str, Any]) -> list[Request]:
+        asked.append(obj["metadata"]["name"])
+        await clock.sleep(1)
+        return [Request("n", "x"), Request("n", obj["metadata"]["name"])]
+
+    queue: WorkQueue[Request] = WorkQueue(clock)
+    dispatcher = AsyncDispatcher(queue, from_async_map(owners), [lambda event: not isinstance(event, Delete)])
+    old, new = ({"metadata": {"name": name, "resourceVersion": name}} for name in ("old", "new"))
+    await dispatcher.on_update(old, new)
+    await dispatcher.on_delete(new, False)
+    await dispatcher.on_add(new, True)
+    assert asked == ["old", "new", "new"]
+    assert queue.depth == {0: 3}
+    informer = FakeInformer()
+    source = KindSource(informer, from_async_map(owners))
+    source.start(queue)
+    await source.wait_synced()
+    assert isinstance(informer.handlers[0], AsyncDispatcher)
 
 
 async def test_a_queue_that_is_handed_in_is_used_even_while_it_is_empty(clock: Clock) -> None:

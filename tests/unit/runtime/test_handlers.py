@@ -43,6 +43,7 @@ def owner(name: str, api_version: str = "apps/v1", kind: str = "StatefulSet", co
 
 
 def test_an_object_that_changes_its_controller_asks_for_both_owners_once() -> None:
+    """70 §17 Handlers and predicates 1: the former and the new controlling owner, each once."""
     event = Update(obj(owners=[owner("a"), owner("b", controller=False)]), obj(owners=[owner("b")]))
     assert list(for_owner(STATEFUL_SET)(event)) == [Request("n", "a", "StatefulSet"), Request("n", "b", "StatefulSet")]
     same = Update(obj(owners=[owner("a")]), obj(owners=[owner("a")], version="2"))
@@ -50,12 +51,14 @@ def test_an_object_that_changes_its_controller_asks_for_both_owners_once() -> No
 
 
 def test_of_two_references_only_the_controlling_one_counts() -> None:
+    """70 §17 Handlers and predicates 2: of two owners the controlling one."""
     event = Create(obj(owners=[owner("a"), owner("b", controller=False)]))
     assert [r.name for r in for_owner(STATEFUL_SET)(event)] == ["a"]
     assert [r.name for r in for_owner(STATEFUL_SET, only_controller=False)(event)] == ["a", "b"]
 
 
 def test_an_owner_reference_of_another_version_of_the_group_matches() -> None:
+    """70 §17 Handlers and predicates 3: group and kind decide, the version does not."""
     assert [r.name for r in for_owner(STATEFUL_SET)(Create(obj(owners=[owner("a", "apps/v1beta2")])))] == ["a"]
     assert list(for_owner(STATEFUL_SET)(Create(obj(owners=[owner("a", "other/v1")])))) == []
     assert list(for_owner(STATEFUL_SET)(Create(obj(owners=[owner("a", kind="ReplicaSet")])))) == []
@@ -67,11 +70,13 @@ def test_an_unreadable_owner_reference_drops_the_rest() -> None:
 
 
 def test_a_request_for_a_cluster_scoped_owner_has_no_namespace() -> None:
+    """70 §17 Handlers and predicates 4: an owner without a namespace is asked for without one."""
     event = Create(obj(owners=[owner("node-1", "v1", "Node")]))
     assert list(for_owner(NODE)(event)) == [Request("", "node-1", "Node")]
 
 
 def test_what_a_map_function_returns_twice_is_asked_for_once() -> None:
+    """70 §17 Handlers and predicates 5: one event asks for each thing once."""
     handler = from_map(lambda o: [Request("n", "x"), Request("n", o["metadata"]["name"]), Request("n", "x")])
     assert [r.name for r in handler(Update(obj("old"), obj("new")))] == ["x", "old", "new"]
     assert [r.name for r in handler(Generic(obj("g")))] == ["x", "g"]
@@ -88,6 +93,7 @@ def test_a_typed_deletion_never_equals_a_request_for_a_new_object_of_the_name() 
 
 
 def test_initial_list_and_equal_versions_have_low_priority_and_changes_none() -> None:
+    """70 §17 Handlers and predicates 6: the first list and repetitions come after real changes."""
     assert priority_of(Create(obj(), initial=True)) == -100
     assert priority_of(Update(obj(), obj())) == -100
     events: list[Event] = [Create(obj()), Update(obj(), obj(version="2")), Delete(obj()), Generic(obj())]
@@ -95,6 +101,7 @@ def test_initial_list_and_equal_versions_have_low_priority_and_changes_none() ->
 
 
 def test_generation_changed_drops_status_updates_and_lets_create_and_delete_pass() -> None:
+    """70 §17 Handlers and predicates 7: an update of the status alone is dropped, coming and going is not."""
     changed = predicate.generation_changed
     assert not changed(Update(obj(generation=1), obj(generation=1, version="2")))
     assert changed(Update(obj(generation=1), obj(generation=2)))
@@ -103,6 +110,7 @@ def test_generation_changed_drops_status_updates_and_lets_create_and_delete_pass
 
 
 def test_resource_version_changed_drops_a_resync() -> None:
+    """70 §17 Handlers and predicates 8: a repetition of the same version is dropped."""
     assert not predicate.resource_version_changed(Update(obj(), obj()))
     assert predicate.resource_version_changed(Update(obj(), obj(version="2")))
     assert predicate.resource_version_changed(Create(obj()))
@@ -116,6 +124,7 @@ def test_label_and_annotation_changes_take_empty_and_absent_for_equal() -> None:
 
 
 def test_a_selector_looks_at_the_new_object_only() -> None:
+    """70 §17 Handlers and predicates 9: an object that loses its label is dropped."""
     keeps = predicate.matches(Selector.of({"a": "b"}))
     assert not keeps(Update(obj(labels={"a": "b"}), obj()))
     assert keeps(Update(obj(), obj(labels={"a": "b"})))
@@ -123,6 +132,7 @@ def test_a_selector_looks_at_the_new_object_only() -> None:
 
 
 def test_a_predicate_that_says_no_ends_the_asking() -> None:
+    """70 §17 Handlers and predicates 10: after a no nobody else is asked."""
     asked: list[str] = []
 
     def b(event: Event) -> bool:
@@ -139,6 +149,7 @@ def test_a_predicate_that_says_no_ends_the_asking() -> None:
 
 
 async def test_a_dispatcher_asks_predicates_in_order_and_tells_an_unknown_last_state(clock: Clock) -> None:
+    """70 §17 Handlers and predicates 11: a predicate sees a missed deletion's object, marked as maybe stale."""
     seen: list[Event] = []
 
     def remember(event: Event) -> bool:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from lwskit.runtime.clock import Clock
-from lwskit.runtime.tasks import TaskOwner
+from lwskit.runtime.tasks import TaskCancelled, TaskOwner
 
 
 async def fail(clock: Clock, after: float) -> None:
@@ -71,3 +71,23 @@ async def test_cancelling_the_owner_ends_its_tasks_first(clock: Clock) -> None:
     with pytest.raises(asyncio.CancelledError):
         await owner
     assert ended == [3]
+
+
+async def test_a_stray_cancellation_from_within_counts_as_failed_and_a_wanted_one_does_not(clock: Clock) -> None:
+    async def stray() -> None:
+        await clock.sleep(2)
+        raise asyncio.CancelledError
+
+    tasks = TaskOwner("owner")
+    unwanted = tasks.start(clock.sleep(1000), "unwanted")
+    tasks.start(stray(), "stray")
+    tasks.start(clock.sleep(1000), "other")
+    waiting = asyncio.create_task(tasks.wait())
+    await clock.sleep(1)
+    unwanted.cancel()
+    await clock.sleep(0.5)
+    assert not waiting.done()
+    with pytest.raises(TaskCancelled, match="^owner: stray was cancelled, but not by its owner"):
+        await waiting
+    assert clock.monotonic() == 2
+    assert tasks.running() == []

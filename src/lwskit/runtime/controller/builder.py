@@ -8,7 +8,7 @@ from typing import Any
 
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.controller.controller import Controller, ControllerError, Reconcile
-from lwskit.runtime.controller.handler import Handler, for_object, for_owner
+from lwskit.runtime.controller.handler import AsyncMap, Handler, for_object, for_owner
 from lwskit.runtime.controller.predicate import Predicate
 from lwskit.runtime.controller.source import InformerLike, KindSource, Source
 
@@ -44,7 +44,7 @@ class Builder:
         self._owned.append((informer, not every_owner, predicates))
         return self
 
-    def watches(self, informer: InformerLike, handler: Handler, *predicates: Predicate) -> Builder:
+    def watches(self, informer: InformerLike, handler: Handler | AsyncMap, *predicates: Predicate) -> Builder:
         """Reconcile what the handler makes of these objects' events."""
         self._sources.append(KindSource(informer, handler, predicates))
         return self
@@ -77,6 +77,8 @@ class Builder:
         name = self._name or (self._for.kind.kind.lower() if self._for else "")
         if not name:
             raise ControllerError("a controller without for_() needs a name")
+        if self._for is not None:
+            options.setdefault("kind", self._for.kind)
         return Controller(
             name,
             self._reconcile,

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import structlog
 
 from lwskit.runtime.clock import Clock, random_uuid
+from lwskit.runtime.controller.options import ControllerDefaults
 from lwskit.runtime.controller.predicate import Predicate
 from lwskit.runtime.controller.source import Source
 from lwskit.runtime.errors import ApiError, LwskitError, TerminalError
+from lwskit.runtime.kinds import Kind
+from lwskit.runtime.plain_queue import PlainQueue
 from lwskit.runtime.queue import QueueShutDown, WorkQueue
+from lwskit.runtime.queue_base import BaseQueue
 from lwskit.runtime.request import DONE, Request, Result
 from lwskit.runtime.stats import Histogram
+from lwskit.runtime.tasks import TaskCancelled, TaskOwner
 
 log = structlog.get_logger(__name__)
 
 Reconcile = Callable[[Request], Awaitable[Result | None]]
 """Looks at what a request names and makes it as it should be; None means the same as DONE."""
 
-SYNC_TIMEOUT = 120.0
-"""Seconds that sources have to start and sync."""
 GRACE = 30.0
 """Seconds that running reconciles have to end after the controller was cancelled."""
 TIME_BUCKETS = (
@@ -53,10 +59,9 @@ class ControllerStats:
 class Controller:
     """Reconciles requests, never two of one lane at a time; a lane is by default an object's namespace and name.
 
-    `concurrency` is how many requests are worked on at once, `grace` how many seconds running reconciles get after a
-    cancellation, `sync_timeout` how many seconds the sources may take, `reconcile_timeout` how many one reconcile may
-    (None: any number). With `recover` an unexpected exception is logged and retried like an error; without, it ends the
-    controller.
+    `kind` is what it is for, told in logs. `concurrency` is how many requests are worked on at once, `grace` how many
+    seconds running reconciles get after a cancellation. The other options are those of ControllerDefaults; where they
+    are None the manager's defaults hold, and without a manager those of ControllerDefaults itself.
     """
 
     def __init__(
@@ -67,39 +72,102 @@ class Controller:
         *,
         clock: Clock,
         rng: random.Random,
-        concurrency: int = 8,
+        kind: Kind | None = None,
+        concurrency: int | None = None,
         lane: Callable[[Request], Hashable] | None = None,
         predicates: Sequence[Predicate] = (),
-        queue: WorkQueue[Request] | None = None,
-        sync_timeout: float = SYNC_TIMEOUT,
+        queue: BaseQueue[Request] | None = None,
+        sync_timeout: float | None = None,
         reconcile_timeout: float | None = None,
         grace: float = GRACE,
-        recover: bool = True,
-        needs_leader: bool = True,
+        recover: bool | None = None,
+        needs_leader: bool | None = None,
+        warm_up: bool | None = None,
+        priorities: bool | None = None,
+        debounce: float | None = None,
+        unique_name: bool | None = None,
     ) -> None:
-        if concurrency < 1:
+        if concurrency is not None and concurrency < 1:
             raise ControllerError(f"controller {name}: concurrency is {concurrency}, at least 1 is needed")
         self.name = name
-        self.concurrency = concurrency
-        self.needs_leader = needs_leader
-        self.queue = queue if queue is not None else WorkQueue(clock, lane=lane or _place)
+        self.kind = kind
         self.stats = ControllerStats()
         self._reconcile = reconcile
         self._sources = list(sources)
         self._predicates = tuple(predicates)
         self._clock = clock
         self._rng = rng
-        self._sync_timeout = sync_timeout
-        self._reconcile_timeout = reconcile_timeout
+        self._lane = lane or _place
+        self._queue = queue
         self._grace = grace
-        self._recover = recover
+        self._concurrency = concurrency
+        self._own = {
+            "sync_timeout": sync_timeout,
+            "reconcile_timeout": reconcile_timeout,
+            "recover": recover,
+            "needs_leader": needs_leader,
+            "warm_up": warm_up,
+            "priorities": priorities,
+            "debounce": debounce,
+            "unique_names": unique_name,
+        }
         self._started = False
+        self._syncing = asyncio.Lock()
+        self._synced = False
+        self.use_defaults(ControllerDefaults())
+
+    def use_defaults(self, defaults: ControllerDefaults) -> None:
+        """Take over what this controller was not given itself. Raises ControllerError once it runs."""
+        if self._started:
+            raise ControllerError(f"controller {self.name} was started already; its options stay as they are")
+        self._options = replace(defaults, **{name: value for name, value in self._own.items() if value is not None})
+
+    @property
+    def concurrency(self) -> int:
+        """How many requests are worked on at once."""
+        return self._options.concurrency_of(self.kind) if self._concurrency is None else self._concurrency
+
+    @property
+    def needs_leader(self) -> bool:
+        """Whether it runs only while this process leads."""
+        return self._options.needs_leader
+
+    @property
+    def wants_warm_up(self) -> bool:
+        """Whether its sources are to be started before this process leads."""
+        return self._options.warm_up and self._options.needs_leader
+
+    @property
+    def wants_unique_name(self) -> bool:
+        """Whether a manager must refuse another controller of this name."""
+        return self._options.unique_names
+
+    @property
+    def queue(self) -> BaseQueue[Request]:
+        """The requests that wait. Made on first use, with the options of that moment."""
+        if self._queue is None:
+            if self._options.priorities:
+                self._queue = WorkQueue(self._clock, lane=self._lane, debounce=self._options.debounce)
+            else:
+                self._queue = PlainQueue(self._clock, lane=self._lane)
+        return self._queue
 
     def watch(self, source: Source) -> None:
         """Add a source; after the start it begins at once and nothing waits for it."""
         self._sources.append(source)
-        if self._started:
+        if self._started or self._synced:
             source.start(self.queue, self._predicates)
+
+    async def warm_up(self) -> None:
+        """Start the sources and return once they have synced; requests wait in the queue until `run`.
+
+        Does nothing the second time, and `run` does not do it again. Raises ControllerError when a source does not
+        sync in time. When cancelled, `run` begins anew.
+        """
+        async with self._syncing:
+            if not self._synced:
+                await self._start_sources()
+                self._synced = True
 
     async def run(self) -> None:
         """Start the sources, wait until they have synced, then work until cancelled.
@@ -111,31 +179,46 @@ class Controller:
             raise ControllerError(f"controller {self.name} was started already; make another one instead")
         self._started = True
         try:
-            await self._start_sources()
+            await self.warm_up()
             await self._work()
         finally:
             self.queue.shut_down()
 
     async def _start_sources(self) -> None:
-        for source in self._sources:
-            source.start(self.queue, self._predicates)
-        for source in self._sources:
-            try:
-                async with asyncio.timeout(self._sync_timeout):
-                    await source.wait_synced()
-            except TimeoutError:
-                text = f"timed out waiting for cache to be synced for {source}"
-                raise ControllerError(f"failed to wait for {self.name} caches to sync {source}: {text}") from None
+        async with TaskOwner(f"controller {self.name}") as tasks:
+            for source in [*self._sources]:
+                began = self._clock.monotonic()
+                source.start(self.queue, self._predicates)
+                if self._clock.monotonic() - began > self._options.sync_timeout:
+                    raise ControllerError(
+                        f"controller {self.name}: starting {source} took longer than {self._options.sync_timeout:g} s; "
+                        "start() must return at once, and wait_synced() may wait"
+                    )
+                tasks.start(self._wait_synced(source), f"sync of {source}")
+
+    async def _wait_synced(self, source: Source) -> None:
+        try:
+            async with asyncio.timeout(_limit(self._options.sync_timeout)):
+                await source.wait_synced()
+        except TimeoutError:
+            text = f"timed out waiting for cache to be synced for {source}"
+            why = getattr(source, "last_error", None)
+            hint = f" ({why})" if why else ""
+            raise ControllerError(f"failed to wait for {self.name} caches to sync {source}: {text}{hint}") from None
 
     async def _work(self) -> None:
-        workers = [
+        workers = {
             asyncio.create_task(self._worker(), name=f"controller {self.name} worker {number}")
             for number in range(self.concurrency)
-        ]
+        }
         try:
-            done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
-            for worker in done:
-                worker.result()
+            working = set(workers)
+            while working:
+                done, working = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
+                for worker in done:
+                    if worker.cancelled():
+                        raise TaskCancelled(worker.get_name())
+                    worker.result()
         finally:
             self.queue.shut_down()
             try:
@@ -157,15 +240,7 @@ class Controller:
                 self.queue.done(request)
 
     async def _process(self, request: Request, priority: int) -> None:
-        fields = {
-            "controller": self.name,
-            "namespace": request.namespace,
-            "name": request.name,
-            "reconcileID": random_uuid(self._rng),
-        }
-        if request.kind:
-            fields["controllerKind"] = request.kind
-        with structlog.contextvars.bound_contextvars(**fields):
+        with structlog.contextvars.bound_contextvars(**self._log_fields(request)):
             self.stats.active += 1
             started = self._clock.monotonic()
             try:
@@ -173,19 +248,40 @@ class Controller:
             except Exception as error:
                 self._fail(request, priority, error)
             else:
-                self._settle(request, priority, result or DONE)
+                result = result or DONE
+                if result.error is not None:
+                    if result.requeue or result.after > 0:
+                        log.warning("a reconcile that fails is retried with back-off; when else it asks for is ignored")
+                    self._fail(request, _priority(priority, result), result.error)
+                else:
+                    self._settle(request, _priority(priority, result), result)
             finally:
                 self.stats.active -= 1
                 self.stats.time.observe(self._clock.monotonic() - started)
 
+    def _log_fields(self, request: Request) -> dict[str, Any]:
+        fields: dict[str, Any] = {
+            "controller": self.name,
+            "namespace": request.namespace,
+            "name": request.name,
+            "reconcileID": random_uuid(self._rng),
+        }
+        if self.kind is not None:
+            fields["controllerGroup"] = self.kind.group
+        kind = request.kind or (self.kind.kind if self.kind else "")
+        if kind:
+            fields["controllerKind"] = kind
+            fields[kind] = {"namespace": request.namespace, "name": request.name}
+        return fields
+
     async def _call(self, request: Request) -> Result | None:
-        deadline = asyncio.timeout(self._reconcile_timeout)
+        deadline = asyncio.timeout(_limit(self._options.reconcile_timeout))
         try:
             async with deadline:
                 return await self._reconcile(request)
         except TimeoutError as error:
             if deadline.expired():
-                raise ControllerError(f"reconcile took longer than {self._reconcile_timeout:g} s") from error
+                raise ControllerError(f"reconcile took longer than {self._options.reconcile_timeout:g} s") from error
             raise
         finally:
             self.stats.timeouts += deadline.expired()
@@ -200,7 +296,7 @@ class Controller:
         elif not isinstance(error, LwskitError | OSError):
             # Nothing that a reconcile raises on purpose: a defect, so the traceback is wanted.
             self.stats.panics += 1
-            if not self._recover:
+            if not self._options.recover:
                 raise error
             log.error("reconcile failed", error=f"panic: {error!r} [recovered]", exc_info=error)
         if terminal or isinstance(error, LwskitError | OSError):
@@ -211,7 +307,6 @@ class Controller:
 
     def _settle(self, request: Request, priority: int, result: Result) -> None:
         """Do what a reconcile that did not fail asks for."""
-        priority = priority if result.priority is None else result.priority
         if result.after > 0:
             self.stats.results["requeue_after"] += 1
             self.queue.forget(request)
@@ -224,6 +319,15 @@ class Controller:
             self.queue.forget(request)
         if result.reason:
             log.debug("reconcile asks to run again", reason=result.reason, after=result.after)
+
+
+def _priority(taken: int, result: Result) -> int:
+    """The priority of the next try: that of this one unless the result has its own."""
+    return taken if result.priority is None else result.priority
+
+
+def _limit(seconds: float) -> float | None:
+    return None if math.isinf(seconds) else seconds
 
 
 def _place(request: Request) -> Hashable:

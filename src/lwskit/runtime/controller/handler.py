@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import structlog
@@ -115,3 +115,25 @@ def from_map(function: Callable[[Obj], Iterable[Request]]) -> Handler:
         return dict.fromkeys(request for obj in objects_of(event) for request in function(obj))
 
     return handle
+
+
+class AsyncMap:
+    """A handler whose function waits, for example because it lists; made by `from_async_map`.
+
+    Its events wait in a buffer of their own and are handled one after the other, in their order.
+    """
+
+    def __init__(self, function: Callable[[Obj], Awaitable[Iterable[Request]]]) -> None:
+        self._function = function
+
+    async def requests(self, event: Event) -> Iterable[Request]:
+        """The requests for one event, each once; of an update first those for the old object."""
+        found: dict[Request, None] = {}
+        for obj in objects_of(event):
+            found |= dict.fromkeys(await self._function(obj))
+        return found
+
+
+def from_async_map(function: Callable[[Obj], Awaitable[Iterable[Request]]]) -> AsyncMap:
+    """Like `from_map`, for a coroutine function. What it raises is logged, and the event has no request."""
+    return AsyncMap(function)

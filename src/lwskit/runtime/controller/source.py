@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from lwskit.runtime.controller.handler import Create, Delete, Event, Generic, Handler, Update, priority_of
+from lwskit.runtime.controller.handler import AsyncMap, Create, Delete, Event, Generic, Handler, Update, priority_of
 from lwskit.runtime.controller.predicate import Predicate
+from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import Obj
-from lwskit.runtime.queue import WorkQueue
+from lwskit.runtime.queue_base import BaseQueue
 from lwskit.runtime.request import Request
 
 
 class Source(Protocol):
     """Feeds one or more controllers' queues."""
 
-    def start(self, queue: WorkQueue[Request], predicates: Sequence[Predicate] = ()) -> None:
+    def start(self, queue: BaseQueue[Request], predicates: Sequence[Predicate] = ()) -> None:
         """Begin to put requests into the queue; `predicates` are the controller's own, asked before the source's."""
         ...
 
@@ -49,8 +50,12 @@ class InformerLike(Protocol):
         """What it informs about."""
         ...
 
-    def add_handler(self, handler: Any) -> None:
+    def add_handler(self, handler: Any) -> Any:
         """Register an EventHandler; objects known already are told as initial adds."""
+        ...
+
+    def add_async_handler(self, handler: Any) -> Any:
+        """Register a handler that may wait; returns its registration, which has `wait_synced`."""
         ...
 
     async def wait_synced(self) -> None:
@@ -63,7 +68,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        queue: WorkQueue[Request],
+        queue: BaseQueue[Request],
         handler: Handler,
         predicates: Sequence[Predicate] = (),
         priority: int | None = None,
@@ -94,13 +99,49 @@ class Dispatcher:
             self._queue.add(request, priority)
 
 
+class AsyncDispatcher:
+    """Does what a Dispatcher does for a handler that waits; an informer calls it from a task of its own."""
+
+    def __init__(
+        self,
+        queue: BaseQueue[Request],
+        handler: AsyncMap,
+        predicates: Sequence[Predicate] = (),
+        priority: int | None = None,
+    ) -> None:
+        self._queue = queue
+        self._handler = handler
+        self._predicates = tuple(predicates)
+        self._priority = priority
+
+    async def on_add(self, obj: Obj, initial: bool) -> None:
+        """An object appeared."""
+        await self.dispatch(Create(obj, initial))
+
+    async def on_update(self, old: Obj, new: Obj) -> None:
+        """An object changed."""
+        await self.dispatch(Update(old, new))
+
+    async def on_delete(self, obj: Obj, unknown: bool) -> None:
+        """An object is gone."""
+        await self.dispatch(Delete(obj, unknown))
+
+    async def dispatch(self, event: Event) -> None:
+        """Queue the requests for one event, unless a predicate drops it. When cancelled, none of them is queued."""
+        if not all(predicate(event) for predicate in self._predicates):
+            return
+        priority = priority_of(event) if self._priority is None else self._priority
+        for request in await self._handler.requests(event):
+            self._queue.add(request, priority)
+
+
 class KindSource:
     """The events of one informer. `priority` replaces the usual one of all its requests."""
 
     def __init__(
         self,
         informer: InformerLike,
-        handler: Handler,
+        handler: Handler | AsyncMap,
         predicates: Iterable[Predicate] = (),
         *,
         priority: int | None = None,
@@ -109,15 +150,31 @@ class KindSource:
         self._handler = handler
         self._predicates = tuple(predicates)
         self._priority = priority
+        self._registration: Any = None
 
-    def start(self, queue: WorkQueue[Request], predicates: Sequence[Predicate] = ()) -> None:
-        """Register with the informer, which tells the objects that it knows at once."""
-        dispatcher = Dispatcher(queue, self._handler, (*predicates, *self._predicates), self._priority)
-        self._informer.add_handler(dispatcher)
+    def start(self, queue: BaseQueue[Request], predicates: Sequence[Predicate] = ()) -> None:
+        """Register with the informer, which tells the objects that it knows at once.
+
+        Raises ConfigurationError for a source without an informer or a handler.
+        """
+        _require("kind source", informer=self._informer, handler=self._handler)
+        asked = (*predicates, *self._predicates)
+        if isinstance(self._handler, AsyncMap):
+            dispatcher = AsyncDispatcher(queue, self._handler, asked, self._priority)
+            self._registration = self._informer.add_async_handler(dispatcher)
+        else:
+            self._informer.add_handler(Dispatcher(queue, self._handler, asked, self._priority))
 
     async def wait_synced(self) -> None:
-        """Return when the informer has told its first list. Cancelling ends the wait."""
+        """Return when the informer's first list was told and handled. Cancelling ends the wait."""
         await self._informer.wait_synced()
+        if self._registration is not None:
+            await self._registration.wait_synced()
+
+    @property
+    def last_error(self) -> Exception | None:
+        """Why the informer has not synced, as far as it knows."""
+        return getattr(self._informer, "last_error", None)
 
     def __str__(self) -> str:
         return f"kind source: {self._informer.kind.qualified}"
@@ -134,8 +191,9 @@ class ChannelSource:
         self._predicates = tuple(predicates)
         self._dispatchers: list[Dispatcher] = []
 
-    def start(self, queue: WorkQueue[Request], predicates: Sequence[Predicate] = ()) -> None:
-        """From now on send to this queue too."""
+    def start(self, queue: BaseQueue[Request], predicates: Sequence[Predicate] = ()) -> None:
+        """From now on send to this queue too. Raises ConfigurationError for a source without a handler."""
+        _require("channel source", handler=self._handler)
         self._dispatchers.append(Dispatcher(queue, self._handler, (*predicates, *self._predicates)))
 
     async def wait_synced(self) -> None:
@@ -154,14 +212,25 @@ class ChannelSource:
         return "channel source"
 
 
+class InformerSource(KindSource):
+    """The events of one informer whose first list nothing waits for."""
+
+    async def wait_synced(self) -> None:
+        """Return at once."""
+
+    def __str__(self) -> str:
+        return f"informer source: {self._informer.kind.qualified}"
+
+
 class FunctionSource:
     """A function that is given the queue and does the rest."""
 
-    def __init__(self, function: Callable[[WorkQueue[Request]], None]) -> None:
+    def __init__(self, function: Callable[[BaseQueue[Request]], None]) -> None:
         self._function = function
 
-    def start(self, queue: WorkQueue[Request], predicates: Sequence[Predicate] = ()) -> None:
-        """Call the function."""
+    def start(self, queue: BaseQueue[Request], predicates: Sequence[Predicate] = ()) -> None:
+        """Call the function. Raises ConfigurationError for a source without one."""
+        _require("function source", function=self._function)
         self._function(queue)
 
     async def wait_synced(self) -> None:
@@ -169,3 +238,9 @@ class FunctionSource:
 
     def __str__(self) -> str:
         return "function source"
+
+
+def _require(source: str, **parts: object) -> None:
+    missing = [name for name, part in parts.items() if part is None]
+    if missing:
+        raise ConfigurationError(f"a {source} cannot start without its {' and its '.join(missing)}")
