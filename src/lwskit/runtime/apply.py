@@ -12,9 +12,9 @@ from typing import Any
 
 import orjson
 
-from lwskit.runtime import quantity
 from lwskit.runtime.objects import Obj
 from lwskit.runtime.patch import same
+from lwskit.runtime.semantic import is_quantity, same_quantity
 
 _IDENTITY = frozenset({"name", "namespace", "uid", "resourceVersion", "managedFields"})
 _KEY_DEFAULTS = {"protocol": "TCP"}
@@ -29,8 +29,6 @@ _DEFAULTS: Mapping[str, tuple[Any, ...]] = {
     "volumeMode": ("Filesystem",),
 }
 """What servers add inside values that are owned as a whole (Kubernetes API reference: Pod, PersistentVolumeClaim)."""
-_QUANTITY_MAPS = frozenset({"requests", "limits", "capacity", "overhead", "allocatable", "hard"})
-_QUANTITY_FIELDS = frozenset({"divisor", "sizeLimit"})
 
 _Path = tuple[str, ...]
 
@@ -126,7 +124,7 @@ def _equal(want: Any, live: Any, path: _Path) -> bool:
         return _is_empty(want) or want in (False, 0, "")
     if want is None:
         return _is_empty(live)
-    return same(want, live) or (_is_quantity(path) and _same_quantity(want, live))
+    return same(want, live) or (is_quantity(path) and same_quantity(want, live))
 
 
 def _is_empty(value: Any) -> bool:
@@ -135,14 +133,3 @@ def _is_empty(value: Any) -> bool:
 
 def _is_sequence(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
-
-
-def _is_quantity(path: _Path) -> bool:
-    return bool(path) and (path[-1] in _QUANTITY_FIELDS or (len(path) > 1 and path[-2] in _QUANTITY_MAPS))
-
-
-def _same_quantity(a: Any, b: Any) -> bool:
-    try:
-        return quantity.equal(a, b)
-    except ValueError:
-        return False

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lwskit.runtime.objects import Obj
+from lwskit.runtime.errors import InvalidRequest
+from lwskit.runtime.objects import Obj, version_of
 
 
 def same(a: Any, b: Any) -> bool:
@@ -34,6 +35,21 @@ def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Obj:
         else:
             patch[key] = value
     return patch
+
+
+def merge_from(original: Mapping[str, Any], modified: Mapping[str, Any], *, optimistic_lock: bool = False) -> Obj:
+    """The body of a merge patch from a copy read before to the one that was changed.
+
+    With `optimistic_lock` it carries the original's resourceVersion, so that the server answers Conflict when somebody
+    else was faster. Raises InvalidRequest when the original has none. Specification: 70 §6.2.
+    """
+    body = merge_patch(original, modified)
+    if optimistic_lock:
+        version = version_of(original)
+        if not version:
+            raise InvalidRequest("an optimistic lock needs the resourceVersion of the object that was read")
+        body["metadata"] = {**(body.get("metadata") or {}), "resourceVersion": version}
+    return body
 
 
 def json_patch(old: Any, new: Any) -> list[Obj]:

@@ -39,7 +39,7 @@ async def connect(
         tls=access.tls,
         token=await _tokens(access, clock),
         headers=access.headers,
-        proxy=access.proxy or _environment_proxy(access.url),
+        proxy=access.proxy or environment_proxy(access.url),
         server_name=access.server_name,
         user_agent=user_agent,
     )
@@ -102,7 +102,7 @@ async def _tokens(access: Access, clock: Clock) -> TokenProvider | None:
     return None
 
 
-def _environment_proxy(url: str) -> str | None:
+def environment_proxy(url: str) -> str | None:
     """The proxy that the environment names for this URL; never one for this machine itself."""
     parts = urlsplit(url)
     host = parts.hostname or ""

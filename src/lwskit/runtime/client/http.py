@@ -13,13 +13,10 @@ from urllib.parse import urlsplit
 from weakref import WeakSet
 
 import aiohttp
-import structlog
 from yarl import URL
 
 from lwskit.runtime.client.transport import HttpRequest, HttpResponse
 from lwskit.runtime.errors import ConnectionFailed, LwskitError
-
-log = structlog.get_logger(__name__)
 
 TokenProvider: TypeAlias = Callable[[bool], str | Awaitable[str | None] | None]
 """Gives the bearer token to send; called with True when the server has just refused the one given before."""
@@ -36,8 +33,9 @@ class HttpTransport:
     """Sends requests to the API server at `url` (scheme, host, port and perhaps a path in front of all others).
 
     `tls` is the context for https; `token` a provider of bearer tokens, or `headers` carry other credentials; `proxy`
-    is the URL of an HTTP proxy; `server_name` is the name to verify the certificate against instead of the host's.
-    Connections are made when first needed, in the loop that runs then. Specification: 70 §6.3, §15.
+    is the URL of an HTTP proxy, `proxy_headers` are for that alone; `server_name` is the name to verify the certificate
+    against instead of the host's. Connections are made when first needed, in the loop that runs then.
+    Specification: 70 §6.3, §15.
     """
 
     def __init__(
@@ -48,6 +46,7 @@ class HttpTransport:
         token: TokenProvider | None = None,
         headers: Mapping[str, str] | None = None,
         proxy: str | None = None,
+        proxy_headers: Mapping[str, str] | None = None,
         server_name: str | None = None,
         user_agent: str = "lwskit",
         connect_timeout: float = CONNECT_TIMEOUT,
@@ -58,6 +57,7 @@ class HttpTransport:
         self._tokens = _Tokens(token) if token is not None else None
         self._headers = {"user-agent": user_agent, **(headers or {})}
         self._proxy = proxy
+        self._proxy_headers = proxy_headers
         self._server_name = server_name
         self._connect_timeout = connect_timeout
         self._timeout = timeout
@@ -140,8 +140,6 @@ class HttpTransport:
             if renewed != token:
                 response.close()
                 response = await self._request(request, renewed, idle)
-        for warning in response.headers.getall("Warning", ()):
-            log.warning("the API server warns", warning=warning, path=request.path)
         return response
 
     async def _request(self, request: HttpRequest, token: str | None, idle: float | None) -> aiohttp.ClientResponse:
@@ -160,6 +158,7 @@ class HttpTransport:
             headers=headers,
             data=request.body,
             proxy=self._proxy,
+            proxy_headers=self._proxy_headers,
             # Credentials go to this server only, wherever it may point.
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=None, connect=self._connect_timeout, sock_read=idle),
@@ -290,7 +289,12 @@ def _keepalive_socket(address: Any) -> socket.socket:
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
+    """Header fields with names in lower case; those that come several times, such as Warning, joined by commas."""
+    found: dict[str, str] = {}
+    for name, value in headers.items():
+        name = name.lower()
+        found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
 
 
 def _cause(error: Exception, host: str, limit: float | None) -> str:

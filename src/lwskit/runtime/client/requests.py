@@ -15,7 +15,6 @@ from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import Obj
 
 JSON = "application/json"
-_NOT_PLAIN_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 class PatchType(StrEnum):
@@ -61,8 +60,11 @@ def query(**values: Any) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _write_query(dry_run: bool, field_manager: str | None, **more: Any) -> tuple[tuple[str, str], ...]:
-    return query(dryRun="All" if dry_run else None, fieldManager=field_manager, **more)
+def _write_query(
+    dry_run: bool, field_manager: str | None, field_validation: str | None, **more: Any
+) -> tuple[tuple[str, str], ...]:
+    dry = "All" if dry_run else None
+    return query(dryRun=dry, fieldManager=field_manager, fieldValidation=field_validation, **more)
 
 
 def get(kind: Kind, namespace: str | None, name: str, subresource: str | None = None) -> HttpRequest:
@@ -81,21 +83,35 @@ def watch(kind: Kind, namespace: str | None, **params: Any) -> HttpRequest:
 
 
 def create(
-    kind: Kind, obj: Obj, *, subresource: str | None = None, dry_run: bool = False, field_manager: str | None = None
+    kind: Kind,
+    obj: Obj,
+    *,
+    subresource: str | None = None,
+    dry_run: bool = False,
+    field_manager: str | None = None,
+    field_validation: str | None = None,
 ) -> HttpRequest:
     """Create an object in its own namespace; with `subresource`, create that of an object (eviction, token…)."""
     meta = obj["metadata"]
     path = kind.path(meta.get("namespace"), meta["name"] if subresource else None, subresource)
-    return HttpRequest("POST", path, _write_query(dry_run, field_manager), _headers(JSON), encode(obj))
+    params = _write_query(dry_run, field_manager, field_validation)
+    return HttpRequest("POST", path, params, _headers(JSON), encode(obj))
 
 
 def update(
-    kind: Kind, obj: Obj, *, subresource: str | None = None, dry_run: bool = False, field_manager: str | None = None
+    kind: Kind,
+    obj: Obj,
+    *,
+    subresource: str | None = None,
+    dry_run: bool = False,
+    field_manager: str | None = None,
+    field_validation: str | None = None,
 ) -> HttpRequest:
     """Replace an object or its subresource."""
     meta = obj["metadata"]
     path = kind.path(meta.get("namespace"), meta["name"], subresource)
-    return HttpRequest("PUT", path, _write_query(dry_run, field_manager), _headers(JSON), encode(obj))
+    params = _write_query(dry_run, field_manager, field_validation)
+    return HttpRequest("PUT", path, params, _headers(JSON), encode(obj))
 
 
 def patch(
@@ -108,14 +124,30 @@ def patch(
     subresource: str | None = None,
     dry_run: bool = False,
     field_manager: str | None = None,
+    field_validation: str | None = None,
     force: bool | None = None,
 ) -> HttpRequest:
     """Patch an object or its subresource. Raises InvalidRequest for an apply without field manager."""
     if patch_type is PatchType.APPLY and not field_manager:
         raise InvalidRequest("a server-side apply needs a field manager")
-    params = _write_query(dry_run, field_manager, force=force)
+    params = _write_query(dry_run, field_manager, field_validation, force=force)
     encoded = _plain_in_yaml(encode(body)) if patch_type is PatchType.APPLY else encode(body)
     return HttpRequest("PATCH", kind.path(namespace, name, subresource), params, _headers(patch_type.value), encoded)
+
+
+def to_apply(kind: Kind, obj: Mapping[str, Any]) -> Obj:
+    """An intent with the type that its apply must carry (specification: 70 §6.2).
+
+    Raises InvalidRequest for what no server takes: an object without a name, or with managedFields.
+    """
+    meta = obj.get("metadata") or {}
+    if not meta.get("name"):
+        raise InvalidRequest(f"a {kind.kind} to be applied needs metadata.name")
+    if meta.get("managedFields"):
+        raise InvalidRequest(
+            f"the {kind.kind} {meta['name']} to be applied must not have metadata.managedFields; give only what you set"
+        )
+    return {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
 
 
 def delete(
@@ -140,10 +172,16 @@ def delete(
 
 
 def delete_collection(
-    kind: Kind, namespace: str | None, *, propagation: str | None = None, **params: Any
+    kind: Kind,
+    namespace: str | None,
+    *,
+    propagation: str | None = None,
+    grace_seconds: int | None = None,
+    dry_run: bool = False,
+    **params: Any,
 ) -> HttpRequest:
     """Delete everything that the selectors in `params` match."""
-    body = orjson.dumps(_delete_options(propagation, None, None, None, False))
+    body = orjson.dumps(_delete_options(propagation, None, None, grace_seconds, dry_run))
     return HttpRequest("DELETE", kind.path(namespace), query(**params), _headers(JSON), body)
 
 
@@ -165,6 +203,14 @@ def _delete_options(
 
 def _headers(content_type: str) -> Mapping[str, str]:
     return {"accept": JSON, "content-type": content_type}
+
+
+_WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
+
+
+def warnings(headers: Mapping[str, str]) -> list[str]:
+    """The texts of an answer's Warning headers, several of which may be joined by commas (RFC 7234, 5.5)."""
+    return [re.sub(r"\\(.)", r"\1", match[1]) for match in _WARNING.finditer(headers.get("warning", ""))]
 
 
 def read(response: HttpResponse) -> Obj:
