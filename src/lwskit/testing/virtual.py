@@ -120,6 +120,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self._now = self._target(timeout)
             self._rounds = 0
         else:
+            self._now = self._reached()
             self._rounds += 1
             if self._rounds > self._steps:
                 self._fail(Livelock, f"time has not passed for {self._steps} rounds of the loop")
@@ -130,6 +131,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         scheduled = getattr(self, "_scheduled", None)
         when = scheduled[0].when() if scheduled else target
         return when if abs(when - target) < _NUDGE and when > self._now else target
+
+    def _reached(self) -> float:
+        """The time of the timer that fires in this round although it is due a rounding error later than now.
+
+        Without it two tasks that wait for such instants would keep each other ready, and time would stand still.
+        """
+        scheduled = getattr(self, "_scheduled", None)
+        when = scheduled[0].when() if scheduled else self._now
+        early: float = getattr(self, "_clock_resolution", 0.0)
+        return when if self._now < when < self._now + early else self._now
 
     def _fail(self, kind: type[VirtualTimeError], text: str) -> None:
         """Cancel the main task once; if that does not end it, leave the loop."""

@@ -1,4 +1,5 @@
 import asyncio
+import math
 import signal
 import socket
 import time
@@ -193,3 +194,28 @@ def test_threadsafe_calls_from_the_same_thread_work():
         await done.wait()
 
     run(main())
+
+
+def test_instants_a_rounding_error_away_are_reached():
+    """Timers fire up to the clock's resolution early; waiting for the rest of it must not stand still."""
+
+    async def until(instant: float) -> int:
+        loop, rounds = asyncio.get_running_loop(), 0
+        while loop.time() < instant:
+            rounds += 1
+            try:
+                async with asyncio.timeout(instant - loop.time()):
+                    await asyncio.Event().wait()
+            except TimeoutError:
+                continue
+        return rounds
+
+    async def main():
+        await asyncio.sleep(1000.1)
+        instant = math.nextafter(asyncio.get_running_loop().time(), math.inf)
+        first = asyncio.create_task(until(instant))
+        await asyncio.sleep(0)
+        second = asyncio.create_task(until(instant))
+        return await first, await second
+
+    assert max(run(main())) < 5
