@@ -90,3 +90,5 @@ async def _await_collector(cluster: TestCluster) -> None:
     await cluster.delete(LEADER_WORKER_SET, "probe", "Foreground")
     await cluster.eventually(lambda: cluster.gone(LEADER_WORKER_SET, "probe"), COLLECTOR)
     _collects.add(cluster.kubeconfig)
+    for interceptor in cluster.interceptors:
+        interceptor.requests.clear()

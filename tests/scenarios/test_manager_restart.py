@@ -34,8 +34,9 @@ async def versions(cluster: TestCluster) -> dict[tuple[str, str], str]:
 
 
 def writes(cluster: TestCluster) -> list[Recorded]:
-    """What the last manager has written."""
-    return [r for r in cluster.interceptors[-1].requests if r.verb not in READS]
+    """What the last manager has written in the test's namespace."""
+    mine = f"/namespaces/{cluster.namespace}/"
+    return [r for r in cluster.interceptors[-1].requests if r.verb not in READS and mine in r.request.path]
 
 
 async def test_a_successor_writes_nothing_about_sets_at_rest(cluster: TestCluster, sets: Sets):

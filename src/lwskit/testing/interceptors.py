@@ -44,7 +44,7 @@ def is_watch(request: HttpRequest) -> bool:
     return ("watch", "true") in request.query or ("watch", "1") in request.query
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Recorded:
     """A request that passed, with the answer's HTTP status: 0 while there is none, -1 where it failed without one."""
 
@@ -192,27 +192,29 @@ class Interceptor:
 
     async def send(self, request: HttpRequest, *, timeout: float | None = None) -> HttpResponse:
         """Send through the rules. Raises what a rule says or the inner transport raises."""
-        request, index = self._record(request)
+        recorded = self._record(request)
+        request = recorded.request
         try:
             await self._obey(request)
             response = await self._inner.send(request, timeout=timeout)
         except BaseException as error:
-            self._answered(index, error.code if isinstance(error, ApiError) else -1)
+            recorded.status = error.code if isinstance(error, ApiError) else -1
             raise
-        self._answered(index, response.status)
+        recorded.status = response.status
         return response
 
     @asynccontextmanager
     async def stream(self, request: HttpRequest, *, idle_timeout: float | None = None) -> AsyncIterator[StreamResponse]:
         """Open a stream through the rules; it breaks with ConnectionFailed when it is cut."""
-        request, index = self._record(request)
+        recorded = self._record(request)
+        request = recorded.request
         try:
             await self._obey(request)
         except BaseException as error:
-            self._answered(index, error.code if isinstance(error, ApiError) else -1)
+            recorded.status = error.code if isinstance(error, ApiError) else -1
             raise
         async with self._inner.stream(request, idle_timeout=idle_timeout) as response:
-            self._answered(index, response.status)
+            recorded.status = response.status
             watch = _Watch(request)
             self._watches.append(watch)
             try:
@@ -224,17 +226,13 @@ class Interceptor:
         """Close the inner transport."""
         await self._inner.close()
 
-    def _record(self, request: HttpRequest) -> tuple[HttpRequest, int]:
+    def _record(self, request: HttpRequest) -> Recorded:
         if self._user_agent and "user-agent" not in request.headers:
             headers = {**request.headers, "user-agent": self._user_agent}
             request = HttpRequest(request.method, request.path, request.query, headers, request.body)
-        self.requests.append(Recorded(request, asyncio.get_running_loop().time()))
-        return request, len(self.requests) - 1
-
-    def _answered(self, index: int, status: int) -> None:
-        if index < len(self.requests):
-            old = self.requests[index]
-            self.requests[index] = Recorded(old.request, old.at, status)
+        recorded = Recorded(request, asyncio.get_running_loop().time())
+        self.requests.append(recorded)
+        return recorded
 
     async def _obey(self, request: HttpRequest) -> None:
         for rule in list(self._rules):
