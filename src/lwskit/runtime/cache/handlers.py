@@ -19,6 +19,7 @@ MINIMAL_RESYNC = 1.0
 PAUSE = 1.0
 """Seconds that a consumer waits after its handler has failed."""
 _SYNCED = "synced"
+_SLACK = 0.01
 
 
 class AsyncHandler(Protocol):
@@ -86,7 +87,8 @@ class Registration:
         """Whether its period has passed; if so the next one begins."""
         if scope not in self._next:
             return False
-        self._due[scope] = due = now >= self._next[scope]
+        # Timers may fire a little early.
+        self._due[scope] = due = now >= self._next[scope] - _SLACK
         if due:
             self._next[scope] = now + self.period(default)
         return due

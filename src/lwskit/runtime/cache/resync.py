@@ -14,7 +14,6 @@ from lwskit.runtime.objects import Obj, key_of
 from lwskit.runtime.tasks import TaskOwner
 
 BATCH = 500
-_SLACK = 0.01
 
 
 class Resync:
@@ -66,7 +65,7 @@ class Resync:
         self._check = min(periods)
         while True:
             await self._clock.sleep(self._check)
-            now = self._clock.monotonic() + _SLACK
+            now = self._clock.monotonic()
             for number, (scope, default) in enumerate(zip(self._scopes, self._periods, strict=True)):
                 due = [r for r in [*self._handlers] if r.check(number, now, default)]
                 if due:

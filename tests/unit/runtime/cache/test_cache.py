@@ -61,6 +61,7 @@ async def test_one_informer_for_each_kind_and_selection(cache_of: Make) -> None:
 
 
 async def test_a_namespace_on_a_cluster_scoped_kind_is_refused(cache_of: Make) -> None:
+    """70 §17 Cache 23: a kind without namespaces cannot be kept for one."""
     with pytest.raises(ConfigurationError, match="Node is cluster-scoped; it cannot be cached for namespace 't'"):
         cache_of()[0].informer(NODE, "t")
 
@@ -139,6 +140,7 @@ async def test_reads_before_the_start_are_refused(cache_of: Make) -> None:
 
 
 async def test_the_first_read_of_a_kind_waits_for_its_list(cache_of: Make, run: Run) -> None:
+    """70 §17 Cache 29: the first read of a kind waits until its objects are there."""
     cache, script = cache_of(Listing(LISTED, 9))
     await run(cache)
     assert script.seen == []
@@ -162,6 +164,7 @@ async def test_what_is_not_there_is_not_found_by_kind_and_name(cache_of: Make, r
 
 
 async def test_a_copy_that_a_caller_changes_does_not_change_the_store(cache_of: Make, run: Run) -> None:
+    """70 §17 Cache 27: what a caller does to an object that was read is not seen by the next reader."""
     cache, _ = cache_of(Listing(LISTED, 9))
     await run(cache)
     reader = Reader(cache)

@@ -51,6 +51,7 @@ class Mirror:
 
 
 async def test_a_modified_of_an_unknown_key_is_an_add_and_an_added_of_a_known_one_an_update(start: Start) -> None:
+    """70 §17 Cache 13: what handlers are told follows from what is stored, not from the type of the event."""
     watch = Stream(event("MODIFIED", pod("a", 8)), event("ADDED", pod("a", 9)), 1e6)
     run = await start(Listing([], 7), watch)
     assert run.recorder.take() == [("add", "a@8", False), ("update", "a@8", "a@9")]
@@ -76,6 +77,10 @@ async def test_opaque_versions_work(start: Start) -> None:
 
 
 async def test_what_vanished_in_a_relist_is_told_with_the_last_object_after_the_store_was_swapped(start: Start) -> None:
+    """70 §17 Cache 14: what a new list lacks is told as gone, with its last known state and when the store has the
+    list.
+    """
+
     class Looker:
         def __init__(self) -> None:
             self.saw: list[list[str]] = []
@@ -112,6 +117,7 @@ async def test_another_uid_under_the_same_name_is_a_deletion_and_an_addition(sta
 
 
 async def test_a_handler_sees_the_store_and_the_views_at_its_version_or_later(start: Start) -> None:
+    """70 §17 Cache 15: whoever is told of a version finds it, or a later one, in the store and in the views."""
     view = Mirror()
     saw: list[tuple[str, str, str]] = []
 
@@ -139,6 +145,8 @@ async def test_a_handler_sees_the_store_and_the_views_at_its_version_or_later(st
 
 
 async def test_a_raising_handler_is_told_further_and_affects_no_other(start: Start, clock: Clock) -> None:
+    """70 §17 Cache 16: a handler that raises is told of what comes next, and nobody else notices."""
+
     class Raiser:
         told = 0
 
@@ -187,6 +195,9 @@ async def test_a_relist_with_unchanged_objects_tells_no_handler(start: Start) ->
 
 
 async def test_a_resync_reaches_only_handlers_that_want_it_and_sends_no_request(start: Start, clock: Clock) -> None:
+    """70 §17 Cache 18: a resync tells those whose period has passed the identical object twice, and asks the
+    server nothing.
+    """
     run = await start(Listing([pod("a", 5)], 7), resync=100.0)
     keen = type(run.recorder)()
     run.informer.add_handler(keen, resync=True)
@@ -412,6 +423,9 @@ ENTRIES = [
 
 
 async def test_stored_objects_have_no_managed_fields_and_a_tombstone_is_not_transformed_again(start: Start) -> None:
+    """70 §17 Cache 20: the usual transform strips managed fields once; what is told as gone is not transformed
+    again.
+    """
     seen: list[str] = []
     strip = strip_managed_fields()
 
@@ -452,6 +466,7 @@ def by_app(obj: Obj) -> list[str]:
 
 
 async def test_a_changed_value_is_no_longer_found_under_the_old_one(start: Start, clock: Clock) -> None:
+    """70 §17 Cache 24: an object whose indexed value changes is found under the new one only."""
     first, second = pod("a", 5, labels={"app": "x"}), pod("a", 8, labels={"app": "y"})
     run = await start(Listing([first], 7), Stream(1.0, event("MODIFIED", second), 1.0, event("DELETED", second), 1e6))
     run.informer.add_index("app", by_app)
@@ -464,6 +479,7 @@ async def test_a_changed_value_is_no_longer_found_under_the_old_one(start: Start
 
 
 async def test_an_index_value_in_two_namespaces(start: Start) -> None:
+    """70 §17 Cache 25: an index finds a value in one namespace and in all of them."""
     listed = [pod("a", 5, labels={"app": "x"}), pod("a", 6, namespace="u", labels={"app": "x"}), pod("odd", 6)]
     run = await start(Listing(listed, 7))
     run.informer.add_index("app", by_app)

@@ -24,6 +24,7 @@ WATCH = {"watch": "true"}
 
 
 async def test_an_empty_informer_lists_first_at_version_0_in_pages_of_500(start: Start) -> None:
+    """70 §17 Cache 1: the first plain list asks for version 0 in pages of 500."""
     run = await start(Listing([pod("a", 5)], 7))
     assert run.script.queries == [{"limit": "500", "resourceVersion": "0"}, WATCH | {"resourceVersion": "7"}]
     assert run.recorder.take() == [("add", "a@5", True)]
@@ -31,6 +32,7 @@ async def test_an_empty_informer_lists_first_at_version_0_in_pages_of_500(start:
 
 
 async def test_after_410_in_the_watch_the_list_is_at_the_last_version(start: Start, clock: Clock) -> None:
+    """70 §17 Cache 2: a watch that is answered 410 leads to a list at the version seen last."""
     gone = event("ERROR", status(410, "Expired", "too old"))
     run = await start(Listing([], 7), Stream(2.0, bookmark(9), gone), Listing([pod("b", 10)], 11), settle=5)
     assert run.script.queries[1:] == [
@@ -42,6 +44,9 @@ async def test_after_410_in_the_watch_the_list_is_at_the_last_version(start: Sta
 
 
 async def test_when_that_list_says_410_too_it_is_repeated_without_a_version_and_only_once(start: Start) -> None:
+    """70 §17 Cache 3: where that list is answered 410 too, one without a version follows; after it versions count
+    again.
+    """
     gone = event("ERROR", status(410, "Expired", "too old"))
     expired = Fail(410, "Expired")
     run = await start(
@@ -66,6 +71,9 @@ async def test_a_version_the_server_has_not_reached_is_treated_like_one_that_is_
 
 
 async def test_after_a_clean_end_a_watch_opens_at_the_last_version_at_once(start: Start, clock: Clock) -> None:
+    """70 §17 Cache 4: after a watch that ended by itself the next one goes on where it stopped, at once and
+    without a list.
+    """
     run = await start(Listing([], 7), Stream(3.0, event("ADDED", pod("a", 8))), settle=3)
     assert run.script.queries[1:] == [WATCH | {"resourceVersion": "7"}, WATCH | {"resourceVersion": "8"}]
     assert run.script.times[1:] == [0.0, 3.0]
@@ -80,6 +88,7 @@ async def test_a_connection_that_breaks_in_mid_line_is_reopened_and_the_half_lin
 
 
 async def test_a_bookmark_moves_the_last_version_and_no_handler_is_called(start: Start) -> None:
+    """70 §17 Cache 5: a bookmark only moves the version to go on from."""
     run = await start(Listing([], 7), Stream(2.0, bookmark(12)), settle=3)
     assert run.script.queries[-1] == WATCH | {"resourceVersion": "12"}
     assert run.recorder.calls == []
@@ -87,6 +96,7 @@ async def test_a_bookmark_moves_the_last_version_and_no_handler_is_called(start:
 
 @pytest.mark.parametrize("version", ["0", ""])
 async def test_in_a_watch_from_0_added_events_do_not_move_the_version(start: Start, version: str) -> None:
+    """70 §17 Cache 6: what a watch without a version brings at first says nothing of how far it is."""
     first = Stream(2.0, event("ADDED", pod("b", 90)), event("ADDED", pod("a", 5)))
     second = Stream(2.0, event("ADDED", pod("c", 91)), event("MODIFIED", pod("a", 92)))
     run = await start(Listing([], version), first, second, settle=5)
@@ -96,6 +106,7 @@ async def test_in_a_watch_from_0_added_events_do_not_move_the_version(start: Sta
 
 
 async def test_a_watch_that_ends_at_once_without_events_leads_to_a_wait_and_a_list(start: Start, clock: Clock) -> None:
+    """70 §17 Cache 7: a watch that ends within a second without a word is answered with a pause and a list."""
     run = await start(Listing([], 7), Stream(), Listing([], 8), settle=0.1)
     assert len(run.script.seen) == 2
     assert not run.informer.healthy
@@ -110,6 +121,7 @@ async def test_a_watch_that_ends_at_once_without_events_leads_to_a_wait_and_a_li
     [Fail(429, "TooManyRequests"), ConnectionFailed("refused"), Stream(event("ERROR", status(429, "TooManyRequests")))],
 )
 async def test_429_or_a_refused_connection_leads_to_a_wait_and_no_list(start: Start, trouble: Fail | Exception) -> None:
+    """70 §17 Cache 8: a server that is busy or not there is waited for, and then the watch is opened where it was."""
     run = await start(Listing([], 7), trouble, settle=2)
     assert run.script.queries[1:] == [WATCH | {"resourceVersion": "7"}] * 2
     assert 0.8 <= run.script.times[2] <= 1.6
@@ -126,6 +138,9 @@ async def test_another_error_when_opening_a_watch_ends_the_round(start: Start) -
 
 
 async def test_delays_double_from_the_first_to_at_most_a_minute() -> None:
+    """70 §17 Cache 9: pauses double from 0.8–1.6 s up to a minute at most, and begin anew after two minutes of
+    health.
+    """
     backoff, now, waits = Backoff(random.Random(1)), 0.0, []
     for _ in range(12):
         waits.append(backoff.step(now))
@@ -202,6 +217,7 @@ async def test_events_that_are_no_objects_of_the_kind_are_skipped(start: Start) 
 
 
 async def test_a_large_object_in_many_chunks_arrives(start: Start) -> None:
+    """70 §17 Cache 30: an object of 1.5 MB whose line is cut into many chunks arrives whole."""
     big = event("ADDED", pod("big", 8, annotations={"x": "y" * 1_500_000}))
     cut = [big[i : i + 7001] for i in range(0, len(big), 7001)]
     run = await start(Listing([], 7), Stream(*cut, event("ADDED", pod("b", 9)) + b"\n", 1e6), settle=1)
@@ -214,6 +230,7 @@ async def test_a_line_without_end_ends_the_round(start: Start) -> None:
 
 
 async def test_a_silent_watch_is_reopened_after_its_timeout_and_a_margin(start: Start, clock: Clock) -> None:
+    """70 §17 Cache 31: a connection that stays open and says nothing is given up when its time is over."""
     run = await start(Listing([], 7), Stream(1e6))
     seconds = int(dict(run.script.seen[1][1].query)["timeoutSeconds"])
     assert 300 <= seconds < 600
@@ -243,6 +260,9 @@ STREAMED = {"watch": "true", "sendInitialEvents": "true", "resourceVersionMatch"
 async def test_at_the_end_bookmark_the_store_is_replaced_once_and_the_stream_goes_on(
     start: Start, clock: Clock
 ) -> None:
+    """70 §17 Cache 10: the bookmark that ends the initial objects makes them the content in one step; the stream
+    stays.
+    """
     stream = Stream(
         event("ADDED", pod("a", 5)),
         event("ADDED", pod("b", 6)),
@@ -267,6 +287,7 @@ async def test_at_the_end_bookmark_the_store_is_replaced_once_and_the_stream_goe
 
 @pytest.mark.parametrize("refusal", [Fail(422, "Invalid"), Fail(400, "BadRequest"), Stream(), Stream(b"?\n")])
 async def test_a_server_that_refuses_streaming_lists_is_listed_plainly(start: Start, refusal: Fail | Stream) -> None:
+    """70 §17 Cache 11: a server that will not stream a list is asked for a plain one."""
     run = await start(refusal, Listing([pod("a", 1)], 7), streaming=True)
     assert run.script.queries == [
         STREAMED,
@@ -281,6 +302,7 @@ async def test_a_server_that_ignores_the_wish_for_initial_events_is_listed_plain
 
 
 async def test_a_stream_that_ends_before_the_end_bookmark_shows_nothing(start: Start, clock: Clock) -> None:
+    """70 §17 Cache 12: half a streamed list is never seen by anybody."""
     partial = Stream(event("ADDED", pod("a", 5)), 2.0)
     run = await start(
         partial, Stream(event("ADDED", pod("b", 6)), bookmark(6, end=True), 1e6), streaming=True, settle=3
