@@ -14,7 +14,7 @@ from lwskit.embedded.call import Call, UnknownPathError, read_call
 from lwskit.embedded.codec import Codec
 from lwskit.embedded.defaults import Defaults
 from lwskit.embedded.failures import status_body
-from lwskit.embedded.formats import choose
+from lwskit.embedded.formats import as_yaml, choose
 from lwskit.embedded.managedfields import FieldManager
 from lwskit.embedded.patching import Patcher
 from lwskit.embedded.reads import Reader
@@ -142,6 +142,9 @@ class ApiServer:
 
         Awaits nothing but webhooks; when cancelled there, nothing was stored.
         """
+        return as_yaml(request.headers.get("accept", ""), await self._handle(request, user))
+
+    async def _handle(self, request: HttpRequest, user: str) -> HttpResponse:
         try:
             if request.body is not None and len(request.body) > BODY_LIMIT:
                 raise ApiError("limit exceeded", code=413, reason="RequestEntityTooLarge", details={})

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import orjson
+import yaml
 
 from lwskit.embedded.codec import Codec
 from lwskit.embedded.resources import Resource
 from lwskit.embedded.store import Entry
 from lwskit.embedded.tables import Tables
+from lwskit.runtime.client.transport import HttpResponse
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import NotAcceptable
 from lwskit.runtime.objects import Obj
@@ -139,6 +141,15 @@ def accepted(header: str) -> list[Mapping[str, str]]:
     return found
 
 
+def as_yaml(header: str, response: HttpResponse) -> HttpResponse:
+    """A JSON answer as YAML if the Accept header asks for that first."""
+    first = accepted(header)[0][""] if header else ""
+    if first != "application/yaml" or response.headers.get("content-type") != "application/json":
+        return response
+    text = yaml.safe_dump(orjson.loads(response.body)).encode()
+    return HttpResponse(response.status, text, {**response.headers, "content-type": "application/yaml"})
+
+
 def choose(
     header: str, resource: Resource, codec: Codec, clock: Clock, params: Mapping[str, Any], *, many: bool
 ) -> Format:
@@ -159,8 +170,8 @@ def choose(
             return Metadata(resource, codec)
     if header.strip():
         raise NotAcceptable(
-            "only the following media types are accepted: application/json, application/yaml, "
-            "application/json;as=Table;g=meta.k8s.io;v=v1",
+            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
+            "application/json;stream=watch",
             details={},
         )
     return Objects(resource, codec)

@@ -105,8 +105,11 @@ class Tables:
         return self._table([self._row(entry.obj)], {"resourceVersion": str(entry.version)}, columns=first)
 
     def bookmark(self, meta: Obj) -> bytes:
-        """A table without rows."""
-        return self._table([], meta, columns=False)
+        """A table with one empty row that carries the metadata."""
+        cells = ["" for _ in self._columns()]
+        carried = {"kind": "PartialObjectMetadata", "apiVersion": META_VERSION, "metadata": meta}
+        version = {"resourceVersion": meta["resourceVersion"]}
+        return self._table([{"cells": cells, "object": carried}], version, columns=False)
 
 
 def _definition(column: Column) -> dict[str, Any]:

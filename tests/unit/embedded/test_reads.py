@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import orjson
 import pytest
+import yaml
 
+from lwskit.runtime.client.transport import HttpRequest
 from lwskit.runtime.errors import Expired, InvalidRequest, NotFound
 from lwskit.runtime.kinds import CONFIG_MAP, CORE_EVENT, EVENT, POD
 
@@ -161,3 +163,30 @@ async def test_absent_objects_and_paths():
     with pytest.raises(NotFound, match='pods "x" not found'):
         await client(api).get(POD, "x", "default")
     assert (await ask(api, "/api/v1/nothing"))["message"] == "the server could not find the requested resource"
+
+
+async def test_an_answer_in_yaml():
+    api, _ = await filled(1)
+    request = HttpRequest("GET", "/api/v1/namespaces/default/configmaps/c0", (), {"accept": "application/yaml"})
+    answer = await api.handle(request)
+    assert answer.headers["content-type"] == "application/yaml"
+    assert yaml.safe_load(answer.body)["metadata"]["name"] == "c0"
+
+
+async def test_an_answer_that_cannot_be_written():
+    request = HttpRequest("GET", "/api/v1/pods", (), {"accept": "text/html"})
+    assert (await server().handle(request)).status == 406
+
+
+async def test_a_bookmark_of_a_table_carries_its_metadata_in_a_row():
+    query = (
+        ("watch", "1"),
+        ("sendInitialEvents", "true"),
+        ("resourceVersionMatch", "NotOlderThan"),
+        ("allowWatchBookmarks", "true"),
+        ("timeoutSeconds", "1"),
+    )
+    stream = server().open_watch(HttpRequest("GET", "/api/v1/pods", query, {"accept": TABLE}))
+    first = orjson.loads((await anext(stream.chunks())).splitlines()[0])
+    [row] = first["object"]["rows"]
+    assert row["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
