@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 import structlog
@@ -22,6 +23,7 @@ from lwskit.runtime.plan import Event
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
+NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _FAILURES = (ApiError, ConnectionFailed, TimeoutError)
 
 
@@ -45,11 +47,30 @@ def make_identity(hostname: str, rng: random.Random) -> str:
     return f"{hostname}_{random_uuid(rng)}"
 
 
+def election_namespace(configured: str = "", file: Path = NAMESPACE_FILE) -> str:
+    """Where the Lease lies: the namespace that was configured, or else the one that this pod runs in.
+
+    `file` is where a pod finds it. Raises ConfigurationError outside of a cluster.
+    """
+    if configured:
+        return configured
+    try:
+        found = file.read_text(encoding="utf-8").strip()
+    except OSError:
+        found = ""
+    if not found:
+        raise ConfigurationError(
+            "unable to find leader election namespace: not running in-cluster, please specify LeaderElectionNamespace"
+        )
+    return found
+
+
 class Elector:
     """A candidate for leadership: `acquire` until it leads, then `hold` until it does not.
 
     `lease`, `renew` and `retry` are seconds: how long a silent leader is waited for, how long a leader tries to renew,
-    and how often either is tried. With `release_on_cancel` whoever stops it calls `release` at the end.
+    and how often either is tried. With `release_on_cancel` whoever stops it calls `release` at the end. An event loop
+    that was blocked for longer than the renew deadline counts as lost leadership.
     """
 
     def __init__(
@@ -84,6 +105,16 @@ class Elector:
         self._lease: Obj | None = None
         self._observed: Obj = {}
         self._observed_at = 0.0
+        self._valid_until = 0.0
+
+    @property
+    def may_write(self) -> bool:
+        """Whether this process leads and nobody else can have taken the Lease yet.
+
+        Counted from before the last renewal was sent, so it is False early enough even if the event loop was blocked
+        and `is_leader` is still set.
+        """
+        return self.is_leader and self._clock.monotonic() < self._valid_until
 
     async def acquire(self) -> None:
         """Wait until this process leads. When cancelled in mid-request the Lease may have become ours."""
@@ -122,9 +153,12 @@ class Elector:
     async def _renew_once(self, deadline: float) -> None:
         while True:
             left = deadline - self._clock.monotonic()
-            if left > 0 and await self._try(left):
-                return
+            renewed = left > 0 and await self._try(left)
             left = deadline - self._clock.monotonic()
+            if renewed and left < 0:
+                raise LeaderElectionLost(f"the event loop was blocked for {self._renew - left:.1f} s while renewing")
+            if renewed:
+                return
             if left <= 0:
                 log.error("could not renew the lease", lease=self.name, seconds=self._renew)
                 raise LeaderElectionLost
@@ -143,6 +177,7 @@ class Elector:
         if self._lease is not None and self._observed.get("holderIdentity") == self.identity and self._is_live(now):
             try:
                 self._observe(await self._limited(self._client.update(LEASE, self._claimed(self._lease))))
+                self._valid_until = now + self._duration
                 return True
             except _FAILURES as error:
                 log.debug("fast renewal failed", error=str(error))
@@ -162,8 +197,10 @@ class Elector:
         return await self._write(self._client.update(LEASE, self._claimed(lease)))
 
     async def _write(self, request: Awaitable[Obj]) -> bool:
+        sent = self._clock.monotonic()
         try:
             self._observe(await self._limited(request))
+            self._valid_until = sent + self._duration
         except _FAILURES as error:
             log.debug("the lease could not be written", error=str(error))
             return False

@@ -13,9 +13,9 @@ import tenacity
 
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.requests import PatchType
-from lwskit.runtime.clock import Clock, random_uuid, real_random, rfc3339_micro
+from lwskit.runtime.clock import Clock, random_uuid, real_random, rfc3339, rfc3339_micro
 from lwskit.runtime.errors import AlreadyExists, ApiError, ConnectionFailed, NotFound
-from lwskit.runtime.kinds import EVENT
+from lwskit.runtime.kinds import CORE_EVENT, EVENT, Kind
 from lwskit.runtime.objects import Obj, ObjectRef
 from lwskit.runtime.plan import AnswerOf, Event
 from lwskit.runtime.runnable import Group
@@ -44,10 +44,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class _Entry:
     """One event and its repetitions. Queued at most once at a time, so that its requests keep their order."""
 
-    __slots__ = ("body", "count", "created", "due", "key", "last", "queued", "seen", "sent", "unsure")
+    __slots__ = ("body", "count", "created", "due", "key", "kind", "last", "queued", "seen", "sent", "unsure")
 
-    def __init__(self, key: Hashable, body: Obj, now: datetime, seen: float) -> None:
+    def __init__(self, key: Hashable, kind: Kind, body: Obj, now: datetime, seen: float) -> None:
         self.key = key
+        self.kind = kind
         self.body = body
         self.count = 1
         self.last = now
@@ -59,8 +60,11 @@ class _Entry:
         self.unsure = False
         """Whether an earlier try to create it may have got through."""
 
-    def series(self) -> Obj:
-        return {"count": self.count, "lastObservedTime": rfc3339_micro(self.last)}
+    def repetition(self) -> Obj:
+        """The fields that say how often it came."""
+        if self.kind == CORE_EVENT:
+            return {"count": self.count, "lastTimestamp": rfc3339(self.last)}
+        return {"series": {"count": self.count, "lastObservedTime": rfc3339_micro(self.last)}}
 
 
 class Recorder:
@@ -97,19 +101,29 @@ class Recorder:
         """
         self.record(self.name, self._instance, event, related)
 
-    def record(self, component: str, instance: str, event: Event, related: ObjectRef | None = None) -> None:
-        """Record an event as any component. Never waits and never raises."""
+    def core(self, component: str) -> CoreRecorder:
+        """A recorder of core/v1 events, as elections are told by, that sends through this one."""
+        return CoreRecorder(self, component)
+
+    def record(
+        self, component: str, instance: str, event: Event, related: ObjectRef | None = None, *, kind: Kind = EVENT
+    ) -> None:
+        """Record an event as any component, of either kind of events. Never waits and never raises."""
         if self._stopped:
             return
         if event.type not in ("Normal", "Warning") or not (event.reason and event.action):
             log.error("an event needs a reason, an action and a type that is Normal or Warning", got=str(event))
             return
         other = related if isinstance(event.related, AnswerOf) or event.related is None else event.related
-        key = (event.type, event.action, event.reason, component, instance, event.regarding, other)
+        key = (kind, event.type, event.action, event.reason, component, instance, event.regarding, other)
+        if kind == CORE_EVENT:
+            # Only here different texts are different events.
+            key = (*key, event.note)
         now = self._clock.now()
         entry = self._entries.pop(key, None)
         if entry is None:
-            entry = _Entry(key, self._body(component, instance, event, other, now), now, self._clock.monotonic())
+            make = self._core_body if kind == CORE_EVENT else self._body
+            entry = _Entry(key, kind, make(component, instance, event, other, now), now, self._clock.monotonic())
             self._push(entry)
             while len(self._entries) >= REMEMBERED:
                 del self._entries[next(iter(self._entries))]
@@ -142,7 +156,7 @@ class Recorder:
             "type": event.type,
             "reason": event.reason,
             "action": event.action,
-            "note": event.note if len(event.note) <= NOTE_LIMIT else event.note[: NOTE_LIMIT - 3] + "...",
+            "note": _cut(event.note),
             "reportingController": component,
             "reportingInstance": instance,
             "regarding": regarding.as_dict(),
@@ -150,6 +164,24 @@ class Recorder:
         if related is not None:
             body["related"] = related.as_dict()
         return body
+
+    def _core_body(self, component: str, instance: str, event: Event, related: ObjectRef | None, now: datetime) -> Obj:
+        regarding = event.regarding
+        return {
+            "apiVersion": CORE_EVENT.api_version,
+            "kind": CORE_EVENT.kind,
+            "metadata": {"name": self._event_name(regarding.name, now), "namespace": regarding.namespace or "default"},
+            "involvedObject": regarding.as_dict(),
+            "type": event.type,
+            "reason": event.reason,
+            "message": _cut(event.note),
+            "firstTimestamp": rfc3339(now),
+            "lastTimestamp": rfc3339(now),
+            "count": 1,
+            "source": {"component": component},
+            "reportingComponent": component,
+            "reportingInstance": instance,
+        }
 
     def _event_name(self, name: str, now: datetime) -> str:
         nanoseconds = (now - _EPOCH) // timedelta(microseconds=1) * 1000
@@ -197,9 +229,9 @@ class Recorder:
             self._drop(entry, str(error))
 
     async def _create(self, entry: _Entry, *, series: bool = False) -> None:
-        body = {**entry.body, "series": entry.series()} if series else entry.body
+        body = {**entry.body, **entry.repetition()} if series else entry.body
         try:
-            await self._client.create(EVENT, body)
+            await self._client.create(entry.kind, body)
         except ConnectionFailed:
             entry.unsure = True
             raise
@@ -217,16 +249,16 @@ class Recorder:
             entry.created = True
 
     def _rename(self, entry: _Entry) -> None:
-        name = self._event_name(entry.body["regarding"]["name"], self._clock.now())
+        name = self._event_name(_subject(entry.body)["name"], self._clock.now())
         entry.body = {**entry.body, "metadata": {**entry.body["metadata"], "name": name}}
 
     async def _patch(self, entry: _Entry) -> None:
         entry.due = False
         count = entry.count
         meta = entry.body["metadata"]
-        patch = {"series": entry.series()}
+        patch = entry.repetition()
         try:
-            await self._client.patch(EVENT, meta["name"], patch, meta["namespace"], patch_type=PatchType.STRATEGIC)
+            await self._client.patch(entry.kind, meta["name"], patch, meta["namespace"], patch_type=PatchType.STRATEGIC)
         except NotFound:
             await self._create(entry, series=True)
         entry.sent = count
@@ -235,9 +267,7 @@ class Recorder:
         entry.created = True
         entry.due = False
         self.dropped += 1
-        log.warning(
-            "event dropped", reason=entry.body["reason"], regarding=entry.body["regarding"].get("name"), why=why
-        )
+        log.warning("event dropped", reason=entry.body["reason"], regarding=_subject(entry.body).get("name"), why=why)
 
     async def _tick(self) -> None:
         ticks = 0
@@ -265,3 +295,24 @@ class NamedRecorder:
     def event(self, event: Event, related: ObjectRef | None = None) -> None:
         """Record an event. Never waits and never raises."""
         self._recorder.record(self._component, self._instance, event, related)
+
+
+class CoreRecorder:
+    """Records core/v1 events as one component through a shared Recorder (specification: 70 §7)."""
+
+    def __init__(self, recorder: Recorder, component: str) -> None:
+        self._recorder = recorder
+        self._component = component
+
+    def event(self, event: Event, related: ObjectRef | None = None) -> None:
+        """Record an event. Never waits and never raises."""
+        self._recorder.record(self._component, "", event, related, kind=CORE_EVENT)
+
+
+def _subject(body: Obj) -> Obj:
+    """The reference to what an event of either kind is about."""
+    return body.get("regarding") or body["involvedObject"]
+
+
+def _cut(note: str) -> str:
+    return note if len(note) <= NOTE_LIMIT else note[: NOTE_LIMIT - 3] + "..."

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import structlog
 
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.controller.controller import Controller
+from lwskit.runtime.controller.options import ControllerDefaults
 from lwskit.runtime.election import Elector, LeaderElectionLost
 from lwskit.runtime.errors import LwskitError
 from lwskit.runtime.runnable import Group, Runnable, group_of, name_of
+from lwskit.runtime.tasks import TaskCancelled
 
 log = structlog.get_logger(__name__)
 
@@ -21,7 +24,9 @@ GRACE = 30.0
 """Seconds that all runnables together have to end."""
 LAST_RESORT = 1.0
 """Seconds that runnables get after a second cancellation before the manager leaves them behind."""
-_STOP_ORDER = (Group.OTHERS, Group.LEADER, Group.CACHES, Group.WEBHOOKS, Group.HTTP)
+_START_ORDER = (Group.EVENTS, Group.HTTP, Group.WEBHOOKS, Group.CACHES, Group.OTHERS, Group.WARM_UP)
+# A warm-up and its controller may wait for the same thing, so nothing waits for the one before the other is told.
+_STOP_ORDER = ((Group.OTHERS, Group.WARM_UP), (Group.LEADER,), (Group.CACHES,), (Group.WEBHOOKS,), (Group.HTTP,))
 _STEPS = 8
 """Steps of the loop in which a cancelled runnable that does not wait for anything ends."""
 
@@ -83,9 +88,23 @@ class _RunGroup:
 
     def _on_done(self, task: asyncio.Task[None]) -> None:
         name = self._tasks.pop(task)
-        error = None if task.cancelled() else task.exception()
+        if task.cancelled():
+            # Nobody else has the task in hand: something within it raised a stray CancelledError.
+            error = None if self._stopping else TaskCancelled(name)
+        else:
+            error = task.exception()
         if error is not None:
             self._on_error(error, name)
+
+
+class _WarmUp:
+    """The warm-up half of a controller."""
+
+    group = Group.WARM_UP
+
+    def __init__(self, runnable: Any) -> None:
+        self.name = name_of(runnable)
+        self.run = runnable.warm_up
 
 
 async def _nothing() -> None:
@@ -96,7 +115,8 @@ class Manager:
     """Runs caches, servers and controllers together, and controllers only while this process leads.
 
     `graceful_timeout` is how many seconds they have to end: 0 means not to wait, a negative number to wait for ever.
-    Without an elector what needs leadership starts after everything else.
+    Without an elector what needs leadership starts after everything else. `controllers` are the settings of every
+    controller that does not set its own.
     """
 
     def __init__(
@@ -105,6 +125,8 @@ class Manager:
         rng: random.Random,
         elector: Elector | None = None,
         graceful_timeout: float = GRACE,
+        *,
+        controllers: ControllerDefaults | None = None,
     ) -> None:
         self.rng = rng
         self.elected = asyncio.Event()
@@ -113,6 +135,7 @@ class Manager:
         self._elector = elector
         self._graceful = graceful_timeout
         self._groups = {group: _RunGroup(group, self._fail) for group in Group}
+        self._defaults = controllers or ControllerDefaults()
         self._controllers: set[str] = set()
         self._election: asyncio.Task[None] | None = None
         self._error: BaseException | None = None
@@ -124,17 +147,21 @@ class Manager:
     def add(self, runnable: Runnable, group: Group | None = None) -> None:
         """Take in a runnable, to the group it names itself or to the one given; a started group launches it at once.
 
-        Raises ManagerError while stopping and for a second controller of one name.
+        A controller gets the manager's defaults for what it leaves open. Raises ManagerError while stopping and for a
+        second controller of one name.
         """
         if self._stopping:
             raise ManagerError("can't accept new runnable as stop procedure is already engaged")
         if isinstance(runnable, Controller):
-            if runnable.name in self._controllers:
+            runnable.use_defaults(self._defaults)
+            if runnable.wants_unique_name and runnable.name in self._controllers:
                 raise ManagerError(
                     f"controller with name {runnable.name} already exists. "
                     "Controller names must be unique: metrics and logs are told apart by them"
                 )
             self._controllers.add(runnable.name)
+        if getattr(runnable, "wants_warm_up", False):
+            self._groups[Group.WARM_UP].add(_WarmUp(runnable))
         self._groups[group or group_of(runnable)].add(runnable)
 
     def stop(self) -> None:
@@ -165,7 +192,7 @@ class Manager:
             raise self._error
 
     async def _start(self) -> None:
-        for group in (Group.EVENTS, Group.HTTP, Group.WEBHOOKS, Group.CACHES, Group.OTHERS):
+        for group in _START_ORDER:
             await self._groups[group].start()
         if self._elector is None:
             await self._groups[Group.LEADER].start()
@@ -182,7 +209,10 @@ class Manager:
         await elector.hold()
 
     def _on_done(self, task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
+        if task.cancelled():
+            error = None if self._stopping else TaskCancelled(task.get_name())
+        else:
+            error = task.exception()
         if error is not None:
             self._fail(error, task.get_name())
 
@@ -225,12 +255,15 @@ class Manager:
         patience = math.inf if self._graceful < 0 else self._graceful
         deadline = self._clock.monotonic() + patience
         late: list[str] = []
-        for group in _STOP_ORDER:
-            self._groups[group].cancel()
+        for together in _STOP_ORDER:
+            groups = [self._groups[group] for group in together]
+            for group in groups:
+                group.cancel()
             # What stops last must not pay for what took all the time before it.
             least = LAST_RESORT if self._graceful > 0 else 0.0
-            await self._wait(self._groups[group].tasks, max(deadline, self._clock.monotonic() + least))
-            late += self._groups[group].names()
+            tasks = {task for group in groups for task in group.tasks}
+            await self._wait(tasks, max(deadline, self._clock.monotonic() + least))
+            late += [name for group in groups for name in group.names()]
         return late
 
     async def _wait(self, tasks: Iterable[asyncio.Task[None]], deadline: float) -> None:
@@ -256,7 +289,7 @@ class Manager:
     async def _cut_off(self) -> None:
         """Cancel twice what still runs: a first cancellation may only have begun an orderly end."""
         for _ in range(2):
-            for group in _STOP_ORDER:
+            for group in _stopped():
                 self._groups[group].cancel()
             for _ in range(_STEPS):
                 if not self._remaining():
@@ -266,7 +299,7 @@ class Manager:
             await self._wait(self._remaining(), self._clock.monotonic() + LAST_RESORT)
 
     def _remaining(self) -> set[asyncio.Task[None]]:
-        return {task for group in _STOP_ORDER for task in self._groups[group].tasks}
+        return {task for group in _stopped() for task in self._groups[group].tasks}
 
     async def _end_election(self) -> None:
         if self._election is None or self._elector is None:
@@ -276,3 +309,9 @@ class Manager:
         await asyncio.wait({self._election}, timeout=LAST_RESORT)
         if led and self._elector.release_on_cancel:
             await self._elector.release()
+
+
+def _stopped() -> Iterator[Group]:
+    """The groups that are stopped before the election and the recorders, in order."""
+    for together in _STOP_ORDER:
+        yield from together

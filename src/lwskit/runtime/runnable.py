@@ -7,19 +7,21 @@ from typing import Any, Protocol
 
 
 class Group(Enum):
-    """The groups of runnables in the order in which they start (specification: 70 §1.1); they stop in reverse.
+    """The groups of runnables in the order in which they start (specification: 70 §1.1).
 
-    Only OTHERS and LEADER stop in the order in which they started.
+    They stop in this order: OTHERS and WARM_UP together, LEADER, CACHES, WEBHOOKS, HTTP, EVENTS.
     """
 
     EVENTS = "events"
-    """The recorders of events, which outlast everything else."""
+    """The recorders of events and what measures the process; they outlast everything else."""
     HTTP = "HTTP servers"
     WEBHOOKS = "webhooks"
     CACHES = "caches"
     """What follows waits until these have synced."""
     OTHERS = "others"
     """What runs on every replica."""
+    WARM_UP = "warm-up"
+    """The part of a controller that fills its caches and its queue before this process leads."""
     LEADER = "leader election"
     """What runs only on the replica that was elected; the default."""
 
@@ -28,7 +30,8 @@ class Runnable(Protocol):
     """Something with one long-running method.
 
     An attribute `group` says where it belongs; without one a runnable with `wait_synced` is a cache, one whose
-    `needs_leader` is False runs on every replica, and any other needs leadership.
+    `needs_leader` is False runs on every replica, and any other needs leadership. One whose `wants_warm_up` is true
+    also has a coroutine method `warm_up`, which runs before the election.
     """
 
     async def run(self) -> None:

@@ -14,7 +14,7 @@ from lwskit.runtime.client.requests import PatchType
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import AlreadyExists, ConnectionFailed, Forbidden, NotFound
 from lwskit.runtime.events import BUFFER, Recorder
-from lwskit.runtime.kinds import EVENT, Kind
+from lwskit.runtime.kinds import CORE_EVENT, EVENT, Kind
 from lwskit.runtime.objects import Obj, ObjectRef
 from lwskit.runtime.plan import Event
 
@@ -32,7 +32,7 @@ class EventServer:
         self.slow = 0.0
 
     async def create(self, kind: Kind, obj: Obj) -> Obj:
-        assert kind == EVENT
+        assert kind in (EVENT, CORE_EVENT)
         await self.clock.sleep(self.slow)
         if self.failures:
             raise self.failures.pop(0)
@@ -89,6 +89,7 @@ async def test_an_event_has_the_stated_fields(clock: Clock) -> None:
 
 
 async def test_the_same_event_twice_is_one_create_and_one_patch_and_then_silence_until_refresh(clock: Clock) -> None:
+    """70 §17 Health, metrics, events 5: a repetition is one patch, and further ones wait for the refresh."""
     server = EventServer(clock)
     async with recording(clock, server) as recorder:
         recorder.event(event("first"))
@@ -138,6 +139,7 @@ async def test_an_idle_events_count_is_sent_and_the_event_forgotten(clock: Clock
 
 
 async def test_a_changed_object_has_a_new_event(clock: Clock) -> None:
+    """70 §17 Health, metrics, events 6: another version of the object is another event."""
     server = EventServer(clock)
     async with recording(clock, server) as recorder:
         recorder.event(event())
@@ -148,6 +150,7 @@ async def test_a_changed_object_has_a_new_event(clock: Clock) -> None:
 
 
 async def test_an_event_on_a_cluster_scoped_object_is_in_default(clock: Clock) -> None:
+    """70 §17 Health, metrics, events 7: without a namespace of its object an event is in `default`."""
     server = EventServer(clock)
     async with recording(clock, server) as recorder:
         recorder.event(event(regarding=ObjectRef("v1", "Node", "", "node-1")))
@@ -174,6 +177,7 @@ async def test_events_of_a_wrong_type_or_without_action_are_dropped(clock: Clock
 
 
 async def test_with_the_api_down_nobody_waits_and_events_drop_after_the_limits(clock: Clock) -> None:
+    """70 §17 Health, metrics, events 8: a server that is away costs events and no time."""
     server = EventServer(clock)
     server.failures = [ConnectionFailed("down")] * 10**6
     async with recording(clock, server) as recorder:
@@ -227,6 +231,35 @@ async def test_a_named_recorder_reports_as_its_component(clock: Clock) -> None:
         recorder.event(event())
         await clock.sleep(1)
     assert [e["reportingInstance"] for e in server.created] == ["other-host", "comp-host"]
+
+
+async def test_a_core_event_has_the_older_fields_and_counts_equal_texts(clock: Clock) -> None:
+    server = EventServer(clock)
+    lease = ObjectRef("coordination.k8s.io/v1", "Lease", "ns", "lock", "uid", "7")
+    async with recording(clock, server) as recorder:
+        core = recorder.core("me")
+        for note in ("became leader", "stopped leading", "became leader"):
+            core.event(Event(lease, "LeaderElection", "LeaderElection", note))
+            await clock.sleep(1)
+    first, second = server.created
+    assert first == {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": first["metadata"]["name"], "namespace": "ns"},
+        "involvedObject": lease.as_dict(),
+        "type": "Normal",
+        "reason": "LeaderElection",
+        "message": "became leader",
+        "firstTimestamp": "2026-01-01T00:00:00Z",
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+        "count": 1,
+        "source": {"component": "me"},
+        "reportingComponent": "me",
+        "reportingInstance": "",
+    }
+    assert second["message"] == "stopped leading"
+    name = f"ns/{first['metadata']['name']}"
+    assert server.patched == [(name, {"count": 2, "lastTimestamp": "2026-01-01T00:00:02Z"})]
 
 
 async def test_a_name_that_another_recorder_has_taken_is_not_used(clock: Clock) -> None:
