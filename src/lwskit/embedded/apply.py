@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from lwskit.embedded import fieldset, managedfields, merging
+from lwskit.embedded import failures, fieldset, managedfields, merging
 from lwskit.embedded.backend import Backend
 from lwskit.embedded.call import Call
 from lwskit.embedded.failures import bad_request
@@ -31,6 +31,10 @@ class Applier:
 
     def created(self, call: Call, config: Obj) -> Obj:
         """The object that an apply makes when there is none. Raises the ApiError of a refusal."""
+        uid = (config.get("metadata") or {}).get("uid")
+        if uid:
+            text = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise failures.conflict(call.resource.group, call.resource.plural, call.name, text)
         meta: Obj = {"name": call.name}
         if call.resource.namespaced:
             meta["namespace"] = call.namespace

@@ -1,4 +1,4 @@
-"""A transport that stands between a client and its API server: records, fails, delays and holds what passes.
+"""A transport that stands between a client and its API server: records, fails, delays, holds, answers from the past.
 
 Specification: 70 §6.4 (interceptors). It is told nothing of HTTP beyond the request data that a Transport is given.
 """
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from lwskit.runtime.client.transport import HttpRequest, HttpResponse, StreamResponse, Transport
 from lwskit.runtime.errors import ApiError, ConnectionFailed
+from lwskit.testing import stale
 
 Matcher = Callable[[HttpRequest], bool]
 
@@ -106,6 +107,7 @@ class Interceptor:
         self._inner = inner
         self._user_agent = user_agent
         self._rules: list[_Rule] = []
+        self._stale: list[tuple[Matcher, str]] = []
         self._watches: list[_Watch] = []
         self._flow = asyncio.Event()
         self._flow.set()
@@ -157,6 +159,22 @@ class Interceptor:
         finally:
             self._lag = before
 
+    @asynccontextmanager
+    async def stale_reads(self, matches: Matcher | None = None) -> AsyncIterator[None]:
+        """Inside the block reads that match are answered with what was there when it began.
+
+        So a read may come from a server that is behind. Writes and watches are not touched, nor are further pages of a
+        list, discovery, and subresources other than the status. Raises what the request for the present
+        resourceVersion raises, and KeyError when that is refused; cancelling it there leaves nothing changed.
+        """
+        version = stale.version_in(await self._inner.send(stale.LATEST))
+        rule = (matches or matching("GET"), version)
+        self._stale.append(rule)
+        try:
+            yield
+        finally:
+            self._stale.remove(rule)
+
     def cut_watches(self, matches: Matcher | None = None) -> int:
         """Break open watches, as a lost connection does; returns how many. Clients may open new ones at once."""
         cut = [w for w in self._watches if not w.broken.is_set() and (matches is None or matches(w.request))]
@@ -196,7 +214,10 @@ class Interceptor:
         request = recorded.request
         try:
             await self._obey(request)
-            response = await self._inner.send(request, timeout=timeout)
+            past = self._past(request)
+            response = await self._inner.send(past.request if past else request, timeout=timeout)
+            if past is not None:
+                response = past.answer(response)
         except BaseException as error:
             recorded.status = error.code if isinstance(error, ApiError) else -1
             raise
@@ -233,6 +254,11 @@ class Interceptor:
         recorded = Recorded(request, asyncio.get_running_loop().time())
         self.requests.append(recorded)
         return recorded
+
+    def _past(self, request: HttpRequest) -> stale.PastRead | None:
+        """What to send where a read is to be stale, by the block that was entered last."""
+        version = next((version for matches, version in reversed(self._stale) if matches(request)), None)
+        return stale.as_of(request, version) if version is not None else None
 
     async def _obey(self, request: HttpRequest) -> None:
         for rule in list(self._rules):

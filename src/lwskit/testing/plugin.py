@@ -1,4 +1,4 @@
-"""The pytest plugin `lwskit`: tests on virtual time, and the fixtures `cluster`, `client` and `clock`.
+"""The pytest plugin `lwskit`: tests on virtual time, and the fixtures `cluster`, `client`, `manager` and `clock`.
 
 Loaded by every pytest run that finds lwskit installed, so it imports nothing heavy and touches only tests that ask.
 A project says what its clusters are by overriding `cluster_crds`, `cluster_options` and `cluster_runnables`.
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lwskit.runtime.client.client import Client
     from lwskit.runtime.objects import Obj
     from lwskit.testing.cluster import ClusterOptions, Runnable, TestCluster
+    from lwskit.testing.manager import TestManager
 
 try:
     from pytest_asyncio import fixture as _asyncio_fixture
@@ -160,18 +161,27 @@ async def _cluster(
             print(await describe(cluster, *kinds_of(cluster_crds)))
 
 
-def _without_pytest_asyncio() -> None:
-    """Stands for `cluster` where its tests could not run."""
-    pytest.fail("the fixture `cluster` needs pytest-asyncio", pytrace=False)
+async def _manager(cluster: TestCluster) -> AsyncIterator[TestManager]:
+    """A manager that runs on the test's cluster: the test adds its controllers, and they start at once."""
+    from lwskit.testing.manager import running
+
+    async with running(cluster) as manager:
+        yield manager
 
 
-def _cluster_fixture() -> Callable[..., Any]:
-    if _asyncio_fixture is None:
-        return pytest.fixture(_without_pytest_asyncio, name="cluster")
-    return _asyncio_fixture(_cluster, name="cluster", loop_scope="function")
+def _fixture(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """An asynchronous fixture, or where pytest-asyncio is missing one that says so."""
+    if _asyncio_fixture is not None:
+        return _asyncio_fixture(function, name=name, loop_scope="function")
+
+    def missing() -> None:
+        pytest.fail(f"the fixture `{name}` needs pytest-asyncio", pytrace=False)
+
+    return pytest.fixture(missing, name=name)
 
 
-cluster = _cluster_fixture()
+cluster = _fixture(_cluster, "cluster")
+manager = _fixture(_manager, "manager")
 
 
 @pytest.fixture
