@@ -103,6 +103,18 @@ async def test_a_request_arrives_as_it_was_built_and_the_answer_comes_back(serve
     assert (seen["user-agent"], seen["content-type"], seen["accept-encoding"]) == ("lwskit/test", "a/b", "gzip")
 
 
+async def test_headers_that_come_twice_are_joined(serve: Serve) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        answer = web.Response()
+        answer.headers.add("Warning", '299 - "one"')
+        answer.headers.add("Warning", '299 - "two"')
+        return answer
+
+    transport = HttpTransport(await serve(handler))
+    assert (await transport.send(GET)).headers["warning"] == '299 - "one", 299 - "two"'
+    await transport.close()
+
+
 async def test_a_refused_connection_is_a_sentence_with_host_and_cause() -> None:
     port = free_port()
     transport = HttpTransport(f"http://127.0.0.1:{port}")
