@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import io
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -24,6 +25,8 @@ TokenProvider: TypeAlias = Callable[[bool], str | Awaitable[str | None] | None]
 CONNECT_TIMEOUT = 15.0
 CALL_TIMEOUT = 30.0
 """Seconds for a call that is not a watch, answer included, unless the caller says otherwise."""
+LARGE = 256 * 1024
+"""Bytes of a body above which it is sent in pieces."""
 LAST_TURNS = 100
 """How many turns of the loop sockets get to be closed when the transport is."""
 KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES = 30, 10, 3
@@ -156,7 +159,7 @@ class HttpTransport:
             request.method,
             URL(self.url + request.path, encoded=True).extend_query(request.query),
             headers=headers,
-            data=request.body,
+            data=_payload(request.body),
             proxy=self._proxy,
             proxy_headers=self._proxy_headers,
             # Credentials go to this server only, wherever it may point.
@@ -286,6 +289,11 @@ def _keepalive_socket(address: Any) -> socket.socket:
         if hasattr(socket, name):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return sock
+
+
+def _payload(body: bytes | None) -> bytes | io.BytesIO | None:
+    """What aiohttp sends; a large body as a file, so that it goes out in pieces with others' turns in between."""
+    return io.BytesIO(body) if body is not None and len(body) > LARGE else body
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:

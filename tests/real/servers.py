@@ -1,0 +1,109 @@
+"""A control plane that a test may mistreat: its API server is killed, stopped and started, its etcd compacted."""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import yaml
+
+from lwskit.runtime.client.http import CALL_TIMEOUT, HttpTransport, TokenProvider, tls_context
+from lwskit.runtime.client.transport import HttpRequest
+from lwskit.testing.polling import eventually
+from tools.controlplane.plane import Plane
+
+API_SERVER = "apiserver"
+READY = 30.0
+READYZ = HttpRequest("GET", "/readyz")
+
+
+class Server:
+    """The API server and the etcd of one control plane, by their process ids."""
+
+    def __init__(self, plane: Plane) -> None:
+        self.plane = plane
+        self._command = self._read("cmdline").split("\0")[:-1]
+        self._etcd = f"http://127.0.0.1:{int(plane.server.rpartition(':')[2]) + 1}"
+
+    @property
+    def pid(self) -> int:
+        """The API server's process id."""
+        return int(self._pid_file.read_text())
+
+    @property
+    def _pid_file(self) -> Path:
+        return self.plane.folder / f"{API_SERVER}.pid"
+
+    def _read(self, name: str) -> str:
+        return Path(f"/proc/{self.pid}/{name}").read_text()
+
+    def kill(self) -> None:
+        """End the API server as a crash does."""
+        os.kill(self.pid, signal.SIGKILL)
+
+    def start(self) -> None:
+        """Start the API server as it was."""
+        with (self.plane.folder / f"{API_SERVER}.log").open("a") as log:
+            process = subprocess.Popen(
+                self._command,
+                cwd=self.plane.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._pid_file.write_text(str(process.pid))
+        # Whoever stops the control plane ends it by that id.
+        process.returncode = 0
+
+    def pause(self) -> None:
+        """Let the API server say nothing more; the kernel keeps its connections."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    async def revision(self) -> int:
+        """The latest revision of etcd, asked through its JSON gateway."""
+        key = base64.b64encode(b"/registry/").decode()
+        answer = await self._ask("kv/range", {"key": key, "limit": 1, "keys_only": True})
+        return int(answer["header"]["revision"])
+
+    async def compact(self) -> int:
+        """Have etcd forget everything before its latest revision, which is returned."""
+        revision = await self.revision()
+        await self._ask("kv/compaction", {"revision": revision, "physical": True})
+        return revision
+
+    async def _ask(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{self._etcd}/v3/{path}", json=body) as response,
+        ):
+            assert response.status == 200, await response.text()
+            return await response.json()
+
+    async def wait_ready(self) -> None:
+        """Wait until the API server answers that it is ready."""
+        transport = HttpTransport(self.plane.server, tls=tls_context(insecure=True), timeout=2.0)
+
+        async def answers() -> bool:
+            return (await transport.send(READYZ)).status == 200
+
+        try:
+            await eventually(answers, READY)
+        finally:
+            await transport.close()
+
+    def transport(self, token: TokenProvider | None = None, *, timeout: float = CALL_TIMEOUT) -> HttpTransport:
+        """A connection of its own, as the administrator unless there is a `token` provider."""
+        config = yaml.safe_load(self.plane.kubeconfig.read_text())
+        admin = config["users"][0]["user"]["token"]
+        tls = tls_context(insecure=True)
+        return HttpTransport(self.plane.server, tls=tls, token=token or (lambda renew: admin), timeout=timeout)
