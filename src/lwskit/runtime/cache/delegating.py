@@ -31,7 +31,7 @@ class DelegatingClient(WrappedClient):
         """The cached reads alone; indexes for field selectors are added to it."""
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None, subresource: str | None = None) -> Obj:
-        """One object, as a copy that the caller may change. Raises NotFound; ConfigurationError before the cache runs.
+        """One object, a copy unless the cache's settings share it. Raises NotFound; ConfigurationError before it runs.
 
         Cancelling it while it waits for a first list ends only the wait.
         """
@@ -52,7 +52,7 @@ class DelegatingClient(WrappedClient):
         resource_version_match: str | None = None,
         params: Mapping[str, Any] | None = None,
     ) -> Obj:
-        """A List object without a resourceVersion, its items copies in no order and at most `limit`.
+        """A List object without a resourceVersion: items in no order, at most `limit`, copies as `get` gives them.
 
         Raises InvalidRequest for a field selector without an index, and ConfigurationError before the cache runs.
         Cancelling it while it waits for a first list ends only the wait.
