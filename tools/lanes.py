@@ -3,7 +3,7 @@
 python -m tools.lanes which                          what a real control plane would be here
 python -m tools.lanes up DIR [--port N] [--nodes N]  start one, and print its kubeconfig
 python -m tools.lanes down DIR                       stop it
-python -m tools.lanes real [PYTEST ARGUMENTS]        tests/scenarios against a real control plane
+python -m tools.lanes real [PYTEST ARGUMENTS]        tests/scenarios and tests/real against a real control plane
 python -m tools.lanes conformance [--cluster embedded|real|both] [CASE...]
 """
 
@@ -140,14 +140,17 @@ def _prepare(control: plane.Plane) -> None:
 
 
 def real(pytest_arguments: Sequence[str]) -> int:
-    """The lane `real`: the scenario files against a real control plane; pytest's exit code."""
+    """The lane `real`: the scenario files against a real control plane, and tests of our own against further ones.
+
+    Returns pytest's exit code.
+    """
     try:
         programs = plane.find()
         print(f"scenarios on {programs.describe()}", flush=True)
         with plane.running(programs) as control:
             _prepare(control)
             env = {**os.environ, "LWSKIT_CLUSTER": "real", "LWSKIT_KUBECONFIG": str(control.kubeconfig)}
-            command = [sys.executable, "-m", "pytest", "tests/scenarios", *pytest_arguments]
+            command = [sys.executable, "-m", "pytest", "tests/scenarios", "tests/real", *pytest_arguments]
             return subprocess.run(command, env=env, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
     except plane.Unavailable as e:
         print(f"skipped, the scenarios on a real control plane: {e}")

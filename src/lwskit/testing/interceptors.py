@@ -327,6 +327,9 @@ class _Stream:
             if not work.done():
                 work.cancel()
                 await asyncio.wait({work})
+            if not work.cancelled():
+                # Whoever was cancelled meanwhile does not want to know.
+                work.exception()
 
 
 def _collection(path: str) -> str:

@@ -132,7 +132,7 @@ class Watcher:
                 open_ = True
                 machine.opened(self._clock.monotonic())
                 if machine.settling:
-                    settling = asyncio.get_running_loop().call_later(SETTLE, self._settled)
+                    settling = asyncio.get_running_loop().call_later(min(SETTLE, idle / 2), self._settled)
                 await self._read(response, step.idle, idle, sink, replace)
         except (ApiError, ConnectionFailed) as e:
             now = self._clock.monotonic()
