@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import nox
@@ -66,6 +67,17 @@ def scenarios(session: nox.Session) -> None:
     """Behaviour on the embedded cluster."""
     install(session, "test")
     session.run("python", "-m", "pytest", "tests/scenarios", *session.posargs, env={"LWSKIT_CLUSTER": "embedded"})
+
+
+@nox.session(reuse_venv=False)
+def stranger(session: nox.Session) -> None:
+    """Another project's tests, with lwskit installed as its users install it and none of this folder's files."""
+    session.install("-c", CONSTRAINTS, ".[test]")
+    project = Path(session.create_tmp()) / "other_project"
+    shutil.rmtree(project, ignore_errors=True)
+    shutil.copytree("tests/other_project", project)
+    session.chdir(project)
+    session.run("python", "-m", "pytest", "--rootdir", ".", *session.posargs)
 
 
 @nox.session
