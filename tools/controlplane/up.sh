@@ -3,6 +3,7 @@
 # Logs, pids and data are put into DIR; DIR/kubeconfig is the administrator's. Ready in about four seconds; down.sh DIR stops it.
 #
 # NODES=0 (default): no scheduler and no kubelet; a test plays them. NODES=N: the scheduler, and the embedded kubelet with N nodes.
+# CONTROLLERS=0: the API server and etcd alone.
 # Where BIN has no controller manager or scheduler, as with the assets of kubebuilder, those of the embedded cluster are run.
 # PYTHON names an interpreter that has lwskit; it is needed only for what comes from the embedded cluster.
 # APISERVER_ARGS, KCM_ARGS and SCHEDULER_ARGS are further arguments, split at blanks.
@@ -76,7 +77,9 @@ embedded() { # NAME CONTROLLER...: controllers of the embedded cluster on this A
 }
 
 common="--kubeconfig kubeconfig --authentication-kubeconfig kubeconfig --authorization-kubeconfig kubeconfig --leader-elect=false --secure-port 0"
-if [ -x "$bin/kube-controller-manager" ]; then
+if [ "${CONTROLLERS:-1}" = 0 ]; then
+  : # the tests are the only client
+elif [ -x "$bin/kube-controller-manager" ]; then
   # Nodes here send no heartbeats: node lifecycle would turn them NotReady after 40 seconds.
   # shellcheck disable=SC2086
   start controllers "$bin/kube-controller-manager" $common --service-account-private-key-file sa.key \

@@ -1,0 +1,131 @@
+"""Compares the embedded API server with a real one.
+
+python -m tests.differential --server URL --token TOKEN [--seed N] [--steps M] [--sequences K] [--seconds S]
+
+Each sequence has its own seed, counted from --seed. Where the servers part, the sequence is made short and printed; it
+is run again by its seed. With --keep FOLDER it is written there, with the real server's answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import ssl
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from lwskit.runtime.client.http import HttpTransport
+from tests.differential.compare import Difference, Pair, Run, shortest
+from tests.differential.generate import Generator
+from tests.differential.steps import Step
+
+REGRESSIONS = Path(__file__).parent / "regressions"
+
+
+def transport(server: str, token: str) -> HttpTransport:
+    """A transport to a real server whose certificate is not checked: it is one of this machine."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return HttpTransport(server, tls=context, token=lambda _: token)
+
+
+def sequence(seed: int, steps: int, kinds: list[str]) -> list[Step]:
+    """The steps of a seed."""
+    return Generator(random.Random(seed), kinds).steps(steps)
+
+
+async def minimised(pair: Pair, run: Run, found: Difference) -> Run:
+    """The shortest run that parts as `run` did in `found`."""
+    steps = list(run.steps)
+    best = run
+    if found.step is not None:
+        steps = steps[: found.step + 1]
+        same = [s for s in steps if s.get("look") == steps[-1].get("look")]
+        steps = same if (await pair.run(same, with_events=False)).difference else steps
+
+    async def fails(candidate: Sequence[Step]) -> bool:
+        nonlocal best
+        tried = await pair.run(candidate, with_events=found.step is None)
+        if tried.difference is None or (tried.difference.step is None) != (found.step is None):
+            return False
+        best = tried
+        return True
+
+    await fails(steps)
+    await shortest(steps, fails)
+    return best
+
+
+def shown(run: Run, seed: int, original: int | None) -> str:
+    """A failing run for a person."""
+    assert run.difference is not None
+    place = "the watch events" if original is None else f"step {original}"
+    lines = [f"--- seed {seed}: the servers part at {place}; in short, {len(run.steps)} steps:"]
+    lines += [f"  {json.dumps(s)}" for s in run.steps]
+    lines += [f"  embedded | real at {run.difference.step}: {line}" for line in run.difference.lines[:12]]
+    return "\n".join(lines)
+
+
+def keep(run: Run, folder: Path, name: str, about: str) -> None:
+    """Write a run with the real server's answers, for the unit tests."""
+    folder.mkdir(exist_ok=True)
+    lines = [json.dumps({"step": s, **r}) for s, r in zip(run.steps, run.recorded, strict=True)]
+    events = json.dumps(run.events)
+    text = f'{{"about": {json.dumps(about)}, "events": {events}, "steps": [\n' + ",\n".join(lines) + "\n]}\n"
+    (folder / f"{name}.json").write_text(text)
+
+
+async def main(arguments: argparse.Namespace) -> int:
+    """Run the sequences; 1 if the servers parted."""
+    real = transport(arguments.server, arguments.token)
+    pair = Pair(real, f"d{arguments.seed}-{int(time.time())}")
+    await pair.prepare()
+    started, total, failed = time.monotonic(), 0, 0
+    seen: Counter[str] = Counter()
+    seed = arguments.seed
+    while seed < arguments.seed + arguments.sequences:
+        if arguments.seconds and time.monotonic() - started > arguments.seconds:
+            break
+        run = await pair.run(sequence(seed, arguments.steps, arguments.kinds), go_on=arguments.go_on)
+        total += len(run.recorded)
+        failed += bool(run.differences)
+        for found in run.differences:
+            seen[found.signature] += 1
+            if seen[found.signature] <= arguments.repeat:
+                short = run if arguments.whole else await minimised(pair, run, found)
+                print(shown(short, seed, found.step), flush=True)
+                if arguments.keep:
+                    keep(short, arguments.keep, f"seed-{seed}", found.lines[0])
+        seed += 1
+    done = seed - arguments.seed
+    print(
+        f"{done} sequences, {total} steps, {failed} with {seen.total()} differences, {time.monotonic() - started:.0f} s"
+    )
+    await real.close()
+    return 1 if failed else 0
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--server", required=True)
+    parser.add_argument("--token", required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--sequences", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=0)
+    parser.add_argument("--kinds", type=lambda text: text.split(","), default=[])
+    parser.add_argument("--repeat", type=int, default=1, help="how often an equal difference is shown")
+    parser.add_argument("--go-on", action="store_true", help="play on after a difference, without its object")
+    parser.add_argument("--whole", action="store_true", help="do not make failing sequences short")
+    parser.add_argument("--keep", type=Path)
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(parse(sys.argv[1:]))))
