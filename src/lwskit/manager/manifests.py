@@ -18,12 +18,25 @@ from lwskit.backends import registry
 from lwskit.backends.registry import Backends
 from lwskit.groups.ports import PolicyRule
 from lwskit.manager.options import DEFAULT_NAMESPACE
-from lwskit.runtime.kinds import CONTROLLER_REVISION, CORE_EVENT, EVENT, LEASE, NODE, POD, SERVICE
+from lwskit.runtime.kinds import (
+    CONTROLLER_REVISION,
+    CORE_EVENT,
+    EVENT,
+    LEASE,
+    NODE,
+    POD,
+    SERVICE,
+    SUBJECT_ACCESS_REVIEW,
+    TOKEN_REVIEW,
+)
+from lwskit.runtime.metrics_server import PATH as METRICS_PATH
 from lwskit.runtime.objects import Obj
 
 WEBHOOK_SERVICE = "lws-webhook-service"
 MANAGER_ROLE = "lws-manager-role"
 ELECTION_ROLE = "lws-leader-election-role"
+ACCESS_ROLE = "lws-proxy-role"
+READER_ROLE = "lws-metrics-reader"
 
 _READ = ("get", "list", "watch")
 _CACHED_AND_MADE = ("create", *_READ)
@@ -46,9 +59,15 @@ RULES: tuple[PolicyRule, ...] = (
 
 ELECTION_RULES: tuple[PolicyRule, ...] = (
     PolicyRule(LEASE.group, (LEASE.plural,), ("create", "get", "update")),
-    PolicyRule(EVENT.group, (EVENT.plural,), ("create", "patch")),
+    PolicyRule(CORE_EVENT.group, (CORE_EVENT.plural,), ("create", "patch")),
 )
 """What it does in its own namespace to be elected."""
+
+ACCESS_RULES: tuple[PolicyRule, ...] = (
+    PolicyRule(TOKEN_REVIEW.group, (TOKEN_REVIEW.plural,), ("create",)),
+    PolicyRule(SUBJECT_ACCESS_REVIEW.group, (SUBJECT_ACCESS_REVIEW.plural,), ("create",)),
+)
+"""What it does to know who may read its metrics (specification: 60 §8.1)."""
 
 
 def webhook_manifests(namespace: str = DEFAULT_NAMESPACE) -> list[Obj]:
@@ -61,12 +80,22 @@ def webhook_manifests(namespace: str = DEFAULT_NAMESPACE) -> list[Obj]:
 
 
 def roles(backends: Backends | None = None, namespace: str = DEFAULT_NAMESPACE) -> list[Obj]:
-    """The ClusterRole of the manager with these backends, and the Role in `namespace` for its election."""
+    """The ClusterRole of the manager with these backends, the Role in `namespace` for its election, two for metrics.
+
+    Of the last two one is the manager's, to ask who may read its metrics, the other is for those who read them.
+    """
     used = backends or registry.find()
     rules = dict.fromkeys((*RULES, *used.leaders.rbac, *used.workers.rbac))
     return [
         _role("ClusterRole", {"name": MANAGER_ROLE}, rules),
         _role("Role", {"name": ELECTION_ROLE, "namespace": namespace}, ELECTION_RULES),
+        _role("ClusterRole", {"name": ACCESS_ROLE}, ACCESS_RULES),
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": READER_ROLE},
+            "rules": [{"nonResourceURLs": [METRICS_PATH], "verbs": ["get"]}],
+        },
     ]
 
 

@@ -18,6 +18,7 @@ from lwskit.runtime.clock import Clock
 from lwskit.runtime.election import Elector, make_identity
 from lwskit.runtime.events import Recorder
 from lwskit.runtime.execute import Executor
+from lwskit.runtime.fence import fenced
 from lwskit.runtime.manager import Manager
 from lwskit.runtime.webhook import Handler
 
@@ -46,8 +47,9 @@ class Program:
         self.cache = Cache(client, clock, rng, keep_manager=names.FIELD_MANAGER)
         self.watches = Watches(self.cache, backends or registry.find())
         self.recorder = Recorder(client, clock, names.EVENT_CONTROLLER, f"{names.EVENT_CONTROLLER}-{hostname}")
-        executor = Executor(client, self.cache, self.recorder, clock, FIELD_MANAGER)
         self.elector = _elector(client, clock, rng, options, hostname, self.recorder)
+        writer = fenced(client, self.elector) if self.elector is not None else client
+        executor = Executor(writer, self.cache, self.recorder, clock, FIELD_MANAGER)
         self.manager = Manager(clock, rng, self.elector, options.graceful_timeout)
         self.controllers = (
             set_controller(self.watches, executor, clock, rng, options.concurrency),
@@ -72,16 +74,17 @@ def _elector(
     election: ElectionOptions = options.election
     if not election.enabled:
         return None
+    identity = make_identity(hostname, rng)
     return Elector(
         client,
         clock,
         rng,
         options.namespace,
         election.name,
-        make_identity(hostname, rng),
+        identity,
         election.lease,
         election.renew,
         election.retry,
         release_on_cancel=election.release,
-        recorder=recorder,
+        recorder=recorder.core(identity),
     )

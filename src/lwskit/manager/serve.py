@@ -13,7 +13,10 @@ from lwskit.manager.program import FIELD_MANAGER, Program
 from lwskit.manager.servers import add_servers
 from lwskit.runtime.client.config import connect, server_url
 from lwskit.runtime.clock import RealClock, real_random
-from lwskit.runtime.metrics import CountingTransport, Metrics
+from lwskit.runtime.gc import GcPolicy
+from lwskit.runtime.loop_lag import LoopLag
+from lwskit.runtime.metrics import Metrics
+from lwskit.runtime.rest_metrics import CountingTransport
 
 log = structlog.get_logger("setup")
 
@@ -30,11 +33,15 @@ async def serve(kubeconfig: str | None, context: str | None, options: Options, *
     )
     url = server_url(client)
     metrics = Metrics(clock)
-    client.transport = CountingTransport(client.transport, metrics, urlsplit(url).netloc)
+    client.transport = CountingTransport(client.transport, metrics.rest, urlsplit(url).netloc, clock)
     try:
         await require(client)
         program = Program(client, options, clock=clock, rng=rng, hostname=hostname)
-        add_servers(program, options, metrics, clock)
+        add_servers(program, options, metrics, client, clock, rng)
+        lag = LoopLag(clock)
+        metrics.add_loop_lag(lag)
+        for runnable in (lag, GcPolicy(clock, program.cache)):
+            program.manager.add(runnable)
         log.info(
             "starting manager",
             server=url,

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import random
 import ssl
 from pathlib import Path
 
 from lwskit.manager.options import Options, WebhookOptions
 from lwskit.manager.program import Program
+from lwskit.runtime.access import ReviewFilter
+from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.health import HealthServer
 from lwskit.runtime.listener import parse_address
-from lwskit.runtime.metrics import Metrics, MetricsServer
-from lwskit.runtime.tls import TlsFiles
+from lwskit.runtime.metrics import Metrics
+from lwskit.runtime.metrics_server import MetricsServer
+from lwskit.runtime.tls import CertificateWatcher, SelfSigned, ServerCertificates, TlsFiles
 from lwskit.runtime.webhook_server import WebhookServer
 
+METRICS_CERTIFICATES = Path("/tmp/k8s-metrics-server/serving-certs")
 _VERSIONS = {"": ssl.TLSVersion.TLSv1_2, "VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
 
 
@@ -30,12 +35,30 @@ def tls_files(options: WebhookOptions) -> TlsFiles:
             f"the webhook certificate is missing: {folder} has no {' and no '.join(missing)}; put the certificate "
             "there, name another folder with webhook.certDir, or switch webhooks off with ENABLE_WEBHOOKS=false"
         )
+    return _files_in(folder, options)
+
+
+def metrics_certificates(
+    options: WebhookOptions, clock: Clock, rng: random.Random, folder: Path = METRICS_CERTIFICATES
+) -> ServerCertificates:
+    """The certificate of the metrics: that in `folder`, followed as it changes, or else one of the process's own.
+
+    The limits of TLS are those of the webhooks. Raises ConfigurationError for files that cannot be used.
+    Specification: 60 §8.1.
+    """
+    if all((folder / name).is_file() for name in ("tls.crt", "tls.key")):
+        return CertificateWatcher(_files_in(folder, options), clock)
+    return SelfSigned(clock, rng, min_version=_VERSIONS[options.min_tls], ciphers=_ciphers(options))
+
+
+def _files_in(folder: Path, options: WebhookOptions) -> TlsFiles:
     return TlsFiles(
-        folder / "tls.crt",
-        folder / "tls.key",
-        min_version=_VERSIONS[options.min_tls],
-        ciphers=":".join(_openssl_name(c) for c in options.ciphers),
+        folder / "tls.crt", folder / "tls.key", min_version=_VERSIONS[options.min_tls], ciphers=_ciphers(options)
     )
+
+
+def _ciphers(options: WebhookOptions) -> str:
+    return ":".join(_openssl_name(cipher) for cipher in options.ciphers)
 
 
 def webhook_server(program: Program, files: TlsFiles, clock: Clock, host: str, port: int) -> WebhookServer:
@@ -47,11 +70,14 @@ def webhook_server(program: Program, files: TlsFiles, clock: Clock, host: str, p
     return server
 
 
-def add_servers(program: Program, options: Options, metrics: Metrics, clock: Clock) -> None:
+def add_servers(
+    program: Program, options: Options, metrics: Metrics, client: Client, clock: Clock, rng: random.Random
+) -> None:
     """Add every server that the options ask for. Raises ConfigurationError for certificates and addresses in use.
 
-    Metrics are served without authentication, so an address without a host means this machine only.
+    Metrics are served over TLS, to those whose token the API server knows and lets read them; `client` asks it.
     """
+    metrics.add_recorder(program.recorder)
     for controller in program.controllers:
         metrics.add_controller(controller)
     if program.elector is not None:
@@ -71,7 +97,9 @@ def add_servers(program: Program, options: Options, metrics: Metrics, clock: Clo
         program.manager.add(health)
     if options.metrics_address is not None:
         host, port = parse_address(options.metrics_address)
-        program.manager.add(MetricsServer(metrics, host or "127.0.0.1", port))
+        certificates = metrics_certificates(options.webhook, clock, rng)
+        access = ReviewFilter(client, clock, rng)
+        program.manager.add(MetricsServer(metrics, host, port, certificates=certificates, access=access))
 
 
 def _openssl_name(iana: str) -> str:

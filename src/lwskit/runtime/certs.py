@@ -80,6 +80,16 @@ def make_server_cert(
     return _signed(builder, key, ca_key)
 
 
+def make_self_signed(
+    dns_names: Iterable[str], ips: Iterable[str], now: datetime, rng: random.Random, *, days: int = SERVER_DAYS
+) -> Certificate:
+    """A server certificate from a CA that is thrown away: encrypted, but nobody can verify whom one talks to.
+
+    Raises ValueError as `make_server_cert` does.
+    """
+    return make_server_cert(make_ca(now, rng, days=days), dns_names, ips, now, rng, days=days)
+
+
 def _name(common_name: str) -> x509.Name:
     # The field holds 64 characters; clients look at the alternative names anyway.
     return x509.Name(

@@ -116,9 +116,7 @@ class HealthServer:
 
     def _add(self, path: str, name: str, check: Check) -> None:
         if self._started:
-            raise ConfigurationError(
-                f"unable to add new checker because {path.strip('/')} endpoint has already been created"
-            )
+            raise ConfigurationError("unable to add new checker because healthz endpoint has already been created")
         self._endpoints[path].add(name, check)
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:

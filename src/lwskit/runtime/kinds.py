@@ -57,6 +57,10 @@ DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets")
 CONTROLLER_REVISION = Kind("apps", "v1", "ControllerRevision", "controllerrevisions")
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+TOKEN_REVIEW = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
+SUBJECT_ACCESS_REVIEW = Kind(
+    "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False
+)
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )

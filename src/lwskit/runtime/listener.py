@@ -11,12 +11,16 @@ import structlog
 from aiohttp import web
 
 from lwskit.runtime.errors import ConfigurationError
-from lwskit.runtime.tls import CertificateWatcher
+from lwskit.runtime.tls import ServerCertificates
 
 log = structlog.get_logger(__name__)
 
 SHUTDOWN = 1.0
 """Seconds that open requests have to end."""
+IDLE = 90.0
+"""Seconds after which a connection without a request is closed."""
+HEADERS = 1024 * 1024
+"""Bytes that one line of a request's head may have."""
 _BACKLOG = 128
 
 Serve = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -43,7 +47,7 @@ class Listener:
         port: int,
         serve: Serve,
         *,
-        certificates: CertificateWatcher | None = None,
+        certificates: ServerCertificates | None = None,
         shutdown_timeout: float = SHUTDOWN,
     ) -> None:
         self.name = name
@@ -88,7 +92,9 @@ class Listener:
         """Serve until cancelled; then open requests get `shutdown_timeout` seconds. Raises ConfigurationError."""
         self.bind()
         assert self._socket is not None
-        server = web.Server(self._serve, access_log=None)
+        server = web.Server(
+            self._serve, access_log=None, keepalive_timeout=IDLE, max_line_size=HEADERS, max_field_size=HEADERS
+        )
         runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=self._shutdown_timeout)
         watching: asyncio.Task[None] | None = None
         try:
@@ -100,7 +106,7 @@ class Listener:
             if self._certificates is None:
                 await asyncio.get_running_loop().create_future()
             else:
-                watching = asyncio.create_task(self._certificates.run(), name=f"{self.name}: certificate files")
+                watching = asyncio.create_task(self._certificates.run(), name=f"{self.name}: certificates")
                 await watching
         finally:
             self.serving.clear()

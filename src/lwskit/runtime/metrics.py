@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractAsyncContextManager
 
-from aiohttp import web
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from lwskit.runtime.client.transport import HttpRequest, HttpResponse, StreamResponse, Transport
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.controller.controller import Controller
 from lwskit.runtime.election import Elector
-from lwskit.runtime.errors import ConfigurationError, ConnectionFailed
-from lwskit.runtime.listener import Listener
-from lwskit.runtime.runnable import Group
+from lwskit.runtime.errors import ConfigurationError
+from lwskit.runtime.events import Recorder
+from lwskit.runtime.loop_lag import LoopLag
+from lwskit.runtime.rest_metrics import RestStats
 from lwskit.runtime.stats import Histogram
-from lwskit.runtime.tls import CertificateWatcher
+from lwskit.runtime.tls import ServerCertificates
 from lwskit.runtime.webhook_server import WebhookServer
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def _counter(name: str, text: str, rows: Iterable[tuple[tuple[str, ...], float]], *labels: str) -> Metric:
@@ -46,17 +41,23 @@ def _histogram(name: str, text: str, rows: Iterable[tuple[tuple[str, ...], Histo
 
 
 class Metrics:
-    """What a program is measured by. Add its components, then serve `text` or register `registry` elsewhere."""
+    """What a program is measured by. Add its components, then serve `text` or register `registry` elsewhere.
 
-    def __init__(self, clock: Clock) -> None:
+    Components count in plain numbers; nothing is looked up or formatted before somebody asks. With `rest_details`
+    requests to API servers are measured by duration and size too.
+    """
+
+    def __init__(self, clock: Clock, *, rest_details: bool = False) -> None:
         self.registry = CollectorRegistry()
-        self.rest_requests: Counter[tuple[str, str, str]] = Counter()
-        """Requests to API servers by code, method and host."""
+        self.rest = RestStats(details=rest_details)
+        """Requests to API servers; what a CountingTransport is given."""
         self._clock = clock
         self._controllers: dict[str, Controller] = {}
         self._webhooks: list[WebhookServer] = []
-        self._certificates: list[CertificateWatcher] = []
+        self._certificates: list[ServerCertificates] = []
         self._electors: list[Elector] = []
+        self._lags: list[LoopLag] = []
+        self._recorders: list[Recorder] = []
         self.registry.register(self)
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
@@ -71,13 +72,21 @@ class Metrics:
         """Measure a webhook server and its certificate files."""
         self._webhooks.append(server)
 
-    def add_certificates(self, watcher: CertificateWatcher) -> None:
+    def add_certificates(self, watcher: ServerCertificates) -> None:
         """Measure the certificate files of another server."""
         self._certificates.append(watcher)
 
     def add_elector(self, elector: Elector) -> None:
         """Tell whether this process leads."""
         self._electors.append(elector)
+
+    def add_loop_lag(self, lag: LoopLag) -> None:
+        """Tell how late the event loop wakes."""
+        self._lags.append(lag)
+
+    def add_recorder(self, recorder: Recorder) -> None:
+        """Tell how many events were dropped."""
+        self._recorders.append(recorder)
 
     def text(self) -> bytes:
         """Everything in Prometheus' text format."""
@@ -98,12 +107,8 @@ class Metrics:
             [((e.name,), float(e.is_leader)) for e in self._electors],
             "name",
         )
-        yield _counter(
-            "rest_client_requests",
-            "Requests to API servers.",
-            [(labels, count) for labels, count in sorted(self.rest_requests.items())],
-            *("code", "method", "host"),
-        )
+        yield from self._of_requests()
+        yield from self._of_the_process()
 
     def _of_controllers(self) -> Iterator[Metric]:
         stats = [(name, c.stats, c) for name, c in sorted(self._controllers.items())]
@@ -128,7 +133,7 @@ class Metrics:
     def _of_queues(self) -> Iterator[Metric]:
         queues = [(name, c.queue) for name, c in sorted(self._controllers.items())]
         labels = ("name", "controller")
-        depth = [((n, n, str(priority)), count) for n, q in queues for priority, count in sorted(q.depth.items())]
+        depth = [((n, n, label), count) for n, q in queues for label, count in q.depth_by_label().items()]
         yield _gauge("workqueue_depth", "Requests that are ready.", depth, *labels, "priority")
         yield _counter("workqueue_adds", "Requests that became ready.", [((n, n), q.adds) for n, q in queues], *labels)
         yield _counter("workqueue_retries", "Delayed adds.", [((n, n), q.retries) for n, q in queues], *labels)
@@ -143,6 +148,29 @@ class Metrics:
         longest = [((n, n), max(found, default=0.0)) for n, found in ages]
         yield _gauge("workqueue_longest_running_processor_seconds", "Age of the oldest in work.", longest, *labels)
 
+    def _of_requests(self) -> Iterator[Metric]:
+        prefix = "rest_client"
+        counts = sorted(self.rest.requests.items())
+        yield _counter(f"{prefix}_requests", "Requests to API servers.", counts, "code", "method", "host")
+        if not self.rest.details:
+            return
+        for name, text, found in (
+            ("request_duration_seconds", "From sending a request to the end of its answer.", self.rest.durations),
+            ("request_size_bytes", "Bodies of requests.", self.rest.request_sizes),
+            ("response_size_bytes", "Bodies of answers.", self.rest.response_sizes),
+        ):
+            yield _histogram(f"{prefix}_{name}", text, sorted(found.items(), key=lambda item: item[0]), "verb", "host")
+
+    def _of_the_process(self) -> Iterator[Metric]:
+        if self._lags:
+            lags = [((), lag.seconds) for lag in self._lags]
+            yield _histogram("lwskit_event_loop_lag_seconds", "How late the event loop woke.", lags)
+            longest = max(lag.longest for lag in self._lags)
+            yield _gauge("lwskit_event_loop_lag_max_seconds", "The longest so far.", [((), longest)])
+        if self._recorders:
+            dropped = sum(recorder.dropped for recorder in self._recorders)
+            yield _counter("lwskit_events_dropped", "Events that nobody will see.", [((), dropped)])
+
     def _of_webhooks(self) -> Iterator[Metric]:
         stats = [(path, s) for server in self._webhooks for path, s in sorted(server.stats.items())]
         prefix = "controller_runtime_webhook"
@@ -154,75 +182,9 @@ class Metrics:
         yield _gauge(f"{prefix}_requests_in_flight", "Admission requests under way.", flying, "webhook")
         panics = sum(server.panics for server in self._webhooks)
         yield _counter(f"{prefix}_panics", "Admission handlers that failed.", [((), panics)])
+        conversions = "controller_runtime_conversion_webhook_panics"
+        yield _counter(conversions, "Conversion handlers that failed; none are served.", [((), 0)])
         watchers = [*self._certificates, *(s.certificates for s in self._webhooks if s.certificates)]
         reads, errors = sum(w.reads for w in watchers), sum(w.errors for w in watchers)
         yield _counter("certwatcher_read_certificate", "Reads of certificate files.", [((), reads)])
         yield _counter("certwatcher_read_certificate_errors", "Certificate files not usable.", [((), errors)])
-
-
-class CountingTransport:
-    """Passes requests on to another transport and counts them by code, method and host."""
-
-    def __init__(self, inner: Transport, metrics: Metrics, host: str) -> None:
-        self._inner = inner
-        self._metrics = metrics
-        self._host = host
-
-    async def send(self, request: HttpRequest, *, timeout: float | None = None) -> HttpResponse:
-        """Send and count. Raises ConnectionFailed, which counts as `<error>`."""
-        try:
-            response = await self._inner.send(request, timeout=timeout)
-        except ConnectionFailed:
-            self._metrics.rest_requests["<error>", request.method, self._host] += 1
-            raise
-        self._metrics.rest_requests[str(response.status), request.method, self._host] += 1
-        return response
-
-    def stream(
-        self, request: HttpRequest, *, idle_timeout: float | None = None
-    ) -> AbstractAsyncContextManager[StreamResponse]:
-        """Hand out the other transport's stream; streams are not counted."""
-        return self._inner.stream(request, idle_timeout=idle_timeout)
-
-    async def close(self) -> None:
-        """Close the other transport."""
-        await self._inner.close()
-
-
-class MetricsServer:
-    """Serves `/metrics`, over TLS where certificates are given. Runs without leadership.
-
-    The address is taken when the server is made. Raises ConfigurationError when it is in use.
-    """
-
-    group = Group.HTTP
-    name = "metrics server"
-
-    def __init__(
-        self, metrics: Metrics, host: str, port: int, *, certificates: CertificateWatcher | None = None
-    ) -> None:
-        self._metrics = metrics
-        self._listener = Listener(self.name, host, port, self._serve, certificates=certificates)
-        self.serving = self._listener.serving
-        """Set while requests are answered."""
-        self._listener.bind()
-        if certificates is not None:
-            metrics.add_certificates(certificates)
-
-    @property
-    def port(self) -> int:
-        """The port that is listened on."""
-        return self._listener.port
-
-    async def run(self) -> None:
-        """Serve until cancelled."""
-        await self._listener.run()
-
-    def close(self) -> None:
-        """Give the address back without having run."""
-        self._listener.close()
-
-    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        if request.path != "/metrics":
-            return web.Response(status=404, text="404 page not found\n")
-        return web.Response(body=self._metrics.text(), headers={"Content-Type": CONTENT_TYPE})

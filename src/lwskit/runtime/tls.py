@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import ssl
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 
+from lwskit.runtime.certs import SERVER_DAYS, make_self_signed
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import ConfigurationError
 
@@ -35,6 +40,18 @@ class TlsFiles:
     def in_folder(cls, folder: Path) -> TlsFiles:
         """`tls.crt` and `tls.key` in a folder, as a mounted Secret has them."""
         return cls(folder / "tls.crt", folder / "tls.key")
+
+
+class ServerCertificates(Protocol):
+    """Where a server's certificate comes from, and what keeps it current."""
+
+    reads: int
+    errors: int
+    context: ssl.SSLContext
+
+    async def run(self) -> None:
+        """Keep the context's certificate current until cancelled."""
+        ...
 
 
 class CertificateWatcher:
@@ -86,13 +103,62 @@ class CertificateWatcher:
         return self._files.cert.read_bytes(), self._files.key.read_bytes()
 
     def _make(self) -> ssl.SSLContext:
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.minimum_version = self._files.min_version
-        if self._files.ciphers:
-            context.set_ciphers(self._files.ciphers)
-        context.set_alpn_protocols([*_PROTOCOLS])
+        context = server_context(self._files.min_version, self._files.ciphers)
         context.load_cert_chain(self._files.cert, self._files.key)
         if self._files.client_ca is not None:
             context.load_verify_locations(self._files.client_ca)
             context.verify_mode = ssl.CERT_REQUIRED
         return context
+
+
+class SelfSigned:
+    """A certificate of this process's own making, for a server whose clients do not verify it.
+
+    It names `localhost` and 127.0.0.1 unless others are given, and is renewed when two thirds of its time have passed.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        dns_names: Sequence[str] = ("localhost",),
+        ips: Sequence[str] = ("127.0.0.1",),
+        min_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2,
+        ciphers: str = "",
+        days: int = SERVER_DAYS,
+    ) -> None:
+        self.reads = 0
+        self.errors = 0
+        self.context = server_context(min_version, ciphers)
+        self._clock = clock
+        self._rng = rng
+        self._names = (tuple(dns_names), tuple(ips))
+        self._days = days
+        self.renew()
+
+    def renew(self) -> None:
+        """Use another certificate for connections from now on."""
+        made = make_self_signed(*self._names, self._clock.now(), self._rng, days=self._days)
+        # The TLS library takes keys from files only.
+        with tempfile.TemporaryDirectory(prefix="lwskit-") as folder:
+            file = Path(folder) / "pair.pem"
+            file.touch(mode=0o600)
+            file.write_bytes(made.cert_pem + made.key_pem)
+            self.context.load_cert_chain(file)
+
+    async def run(self) -> None:
+        """Renew in time until cancelled."""
+        while True:
+            await self._clock.sleep(self._days * 86400 * 2 / 3)
+            self.renew()
+
+
+def server_context(min_version: ssl.TLSVersion, ciphers: str) -> ssl.SSLContext:
+    """A server's context without a certificate; it speaks HTTP/1.1 only."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = min_version
+    if ciphers:
+        context.set_ciphers(ciphers)
+    context.set_alpn_protocols([*_PROTOCOLS])
+    return context

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from aiohttp import web
 
@@ -18,6 +20,8 @@ from lwskit.runtime.tls import CertificateWatcher, TlsFiles
 from lwskit.runtime.webhook import LIMIT, Handler, review
 
 PORT = 9443
+DISABLED = -1
+"""The port with which nothing is served."""
 SELF_TEST = 10.0
 """Seconds in which the server must answer its own TLS connection."""
 _PATH = re.compile(r"((/[a-zA-Z0-9-_]+)+|/)")
@@ -35,7 +39,8 @@ class WebhookStats:
 class WebhookServer:
     """Admission handlers by path on one HTTPS address. Runs without leadership.
 
-    Paths may be registered while it serves. Its certificate comes from `files` and is followed as they change.
+    Paths may be registered while it serves. Its certificate comes from `files` and is followed as they change. With
+    port -1 nothing is served: handlers stay registered, and the server counts as healthy.
     """
 
     group = Group.WEBHOOKS
@@ -71,6 +76,11 @@ class WebhookServer:
         self.stats[path] = WebhookStats()
 
     @property
+    def handlers(self) -> Mapping[str, Handler]:
+        """What is registered, by path."""
+        return MappingProxyType(self._handlers)
+
+    @property
     def port(self) -> int:
         """The port that is listened on. Raises ConfigurationError before the server has started."""
         if self._listener is None:
@@ -82,6 +92,8 @@ class WebhookServer:
 
         Raises ConfigurationError when the certificate cannot be used or the address is taken.
         """
+        if self._port == DISABLED:
+            return
         self.certificates = CertificateWatcher(self._files, self._clock)
         self._listener = Listener(
             self.name,
@@ -99,6 +111,8 @@ class WebhookServer:
 
     async def check_started(self) -> None:
         """For readiness: raise LwskitError unless the server answers a TLS connection of this process."""
+        if self._port == DISABLED:
+            return
         if self._listener is None or not self.serving.is_set():
             raise LwskitError("webhook server has not been started yet")
         context = ssl.create_default_context()

@@ -78,10 +78,20 @@ class Deployed(StatefulSetLeaders):
 
 
 def test_a_backend_brings_its_rules() -> None:
-    role, _ = manifests.roles(Backends(Deployed(), StatefulSetWorkers()))
+    role, *_ = manifests.roles(Backends(Deployed(), StatefulSetWorkers()))
     assert {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "watch"]} in role["rules"]
     assert sum("statefulsets" in rule["resources"] for rule in role["rules"]) == 1
     assert not any("deployments" in rule["resources"] for rule in manifests.roles()[0]["rules"])
+
+
+def test_reading_metrics_has_roles_of_its_own() -> None:
+    asking, reading = manifests.roles()[2:]
+    assert [role["metadata"]["name"] for role in (asking, reading)] == ["lws-proxy-role", "lws-metrics-reader"]
+    assert allowed(asking) == {
+        ("authentication.k8s.io", "tokenreviews", "create"),
+        ("authorization.k8s.io", "subjectaccessreviews", "create"),
+    }
+    assert reading["rules"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
 
 
 # What the manager really does -----------------------------------------------------------------------------------------
@@ -168,7 +178,7 @@ async def test_the_roles_allow_all_that_the_manager_does(cluster: TestCluster) -
         await cluster.patch(LEADER_WORKER_SET, "own", {"spec": {"leaderWorkerTemplate": {"workerTemplate": changed}}})
         await cluster.eventually(lambda: available("own"))
         await cluster.settled(POD, LEADER_WORKER_SET)
-    role, election = manifests.roles()
+    role, election, *_ = manifests.roles()
     everywhere, at_home = allowed(role), allowed(election)
     asked = done(interceptor)
     refused = {

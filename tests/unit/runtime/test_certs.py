@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from lwskit.runtime.certs import Certificate, make_ca, make_server_cert
+from lwskit.runtime.certs import Certificate, make_ca, make_self_signed, make_server_cert
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.tls import CertificateWatcher, TlsFiles
@@ -77,3 +77,12 @@ async def test_the_files_are_looked_at_every_ten_seconds(tmp_path: Path, clock: 
     await clock.sleep(35)
     assert watcher.reads == 4
     task.cancel()
+
+
+def test_a_certificate_of_ones_own_names_what_it_is_for() -> None:
+    made = make_self_signed(["localhost"], ["127.0.0.1"], NOW, random.Random(1), days=30)
+    found = x509.load_pem_x509_certificate(made.cert_pem)
+    names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["localhost"]
+    assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
+    assert made.not_after == NOW + timedelta(days=30)

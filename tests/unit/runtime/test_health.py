@@ -28,12 +28,10 @@ def checks() -> Checks:
     return found
 
 
-async def test_a_failing_check_is_a_500_that_withholds_the_reason() -> None:
+async def test_a_failing_check_is_a_500_that_withholds_the_reason_unless_it_is_excluded() -> None:
+    """70 §17 Health, metrics, events 1: a failing check fails all, without its reason, unless it is left out."""
     expected = "[+]a-fine ok\n[-]b-broken failed: reason withheld\nhealthz check failed\n"
     assert await checks().all() == (500, expected)
-
-
-async def test_an_excluded_check_is_not_asked() -> None:
     assert await checks().all(exclude=["b-broken"]) == (200, "ok")
     status, text = await checks().all(exclude=["b-broken", "x"], verbose=True)
     assert status == 200
@@ -63,6 +61,7 @@ async def test_checks_may_be_asynchronous_and_have_a_name_of_their_own() -> None
 
 
 async def test_the_server_has_the_sides_that_have_checks() -> None:
+    """70 §17 Health, metrics, events 2: a check that does not exist is not found."""
     server = HealthServer("127.0.0.1", 0)
     server.add_health_check("healthz")
     task = asyncio.create_task(server.run())

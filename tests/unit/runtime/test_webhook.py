@@ -62,6 +62,7 @@ def never(request: Obj) -> Obj:
 def test_what_cannot_be_read_is_an_answer_without_uid_and_version(
     body: bytes, content_type: str, code: int, message: str
 ) -> None:
+    """70 §17 Webhooks 1: too large is 413, empty or of another type 400, and HTTP says 200."""
     status, raw = review(never, body, content_type)
     answer = orjson.loads(raw)
     assert status == 200
@@ -74,6 +75,7 @@ def test_what_cannot_be_read_is_an_answer_without_uid_and_version(
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
 def test_the_answer_has_the_version_and_uid_of_the_request(version: str) -> None:
+    """70 §17 Webhooks 2: who asks in v1beta1 is answered in it."""
     answer = ask(lambda request: allowed(), version)
     assert answer == {
         "apiVersion": f"admission.k8s.io/{version}",
@@ -83,12 +85,15 @@ def test_the_answer_has_the_version_and_uid_of_the_request(version: str) -> None
 
 
 def test_a_defaulter_without_change_has_no_patch_fields() -> None:
+    """70 §17 Webhooks 3: nothing to change, no patch."""
     response = ask(defaulter(lambda obj, request: obj), object={"spec": {}})["response"]
     assert "patch" not in response
     assert "patchType" not in response
 
 
 def test_a_patch_keeps_unknown_fields() -> None:
+    """70 §17 Webhooks 4: a patch touches nothing that it does not know."""
+
     def default(obj: Obj, request: Obj) -> Obj:
         obj["spec"]["replicas"] = 1
         return obj
@@ -100,11 +105,17 @@ def test_a_patch_keeps_unknown_fields() -> None:
     assert response["status"] == {"code": 200}
 
 
-def test_a_defaulter_allows_delete_and_refuses_what_has_no_object() -> None:
+def test_a_deletion_is_allowed_by_a_defaulter_and_shows_a_validator_the_old_object() -> None:
+    """70 §17 Webhooks 5: on DELETE a defaulter says yes at once and a validator sees what is to go."""
+
     def fail(obj: Obj, request: Obj) -> Obj:
         raise AssertionError
 
-    assert ask(defaulter(fail), operation="DELETE")["response"]["allowed"]
+    seen: list[Obj] = []
+    handler = validator(delete=lambda old, warn: seen.append(old))
+    assert ask(defaulter(fail), operation="DELETE", oldObject={"o": 1})["response"]["allowed"]
+    assert ask(handler, operation="DELETE", object=None, oldObject={"o": 1})["response"]["allowed"]
+    assert seen == [{"o": 1}]
     assert ask(defaulter(fail), object=None)["response"]["status"]["code"] == 400
 
 
@@ -136,6 +147,8 @@ def test_a_validator_gets_the_objects_of_its_operation() -> None:
 
 
 def test_an_invalid_error_is_passed_on_with_its_causes_and_a_plain_one_is_forbidden() -> None:
+    """70 §17 Webhooks 6: an Invalid keeps its code and causes, any other no is a 403."""
+
     def invalid(obj: Obj, warn: Warn) -> None:
         raise Invalid("bad", details={"causes": [{"reason": "FieldValueInvalid", "field": "spec.size"}]})
 
@@ -151,6 +164,8 @@ def test_an_invalid_error_is_passed_on_with_its_causes_and_a_plain_one_is_forbid
 
 
 def test_warnings_are_there_on_yes_and_no() -> None:
+    """70 §17 Webhooks 7: warnings reach the user whatever the answer."""
+
     def check(obj: Obj, warn: Warn) -> None:
         warn("careful")
         if obj:
@@ -163,6 +178,7 @@ def test_warnings_are_there_on_yes_and_no() -> None:
 
 
 def test_a_handlers_exception_is_a_500_and_is_counted() -> None:
+    """70 §17 Webhooks 8: an exception answers with 500 and is counted."""
     panics: list[int] = []
 
     def broken(request: Obj) -> Obj:
@@ -191,6 +207,7 @@ def test_a_chain_ends_at_the_first_no_and_adds_up_patches_and_warnings() -> None
 
 
 def test_paths() -> None:
+    """70 §17 Webhooks 11: the core group has an empty place in the path."""
     assert mutate_path(POD) == "/mutate--v1-pod"
     assert validate_path(POD) == "/validate--v1-pod"
     assert validate_path(STATEFUL_SET) == "/validate-apps-v1-statefulset"

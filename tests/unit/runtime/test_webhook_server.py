@@ -8,11 +8,16 @@ import random
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import aiohttp
 import orjson
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from lwskit.runtime.certs import Certificate, make_ca, make_server_cert
 from lwskit.runtime.clock import RealClock
@@ -35,6 +40,31 @@ def write(folder: Path, seed: int = 1) -> Certificate:
     files.cert.write_bytes(server.cert_pem)
     files.key.write_bytes(server.key_pem)
     return ca
+
+
+def write_client(folder: Path, ca: Certificate) -> Path:
+    """A client's certificate and key, signed by the CA, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    signer = serialization.load_pem_private_key(ca.key_pem, None)
+    assert isinstance(signer, ec.EllipticCurvePrivateKey)
+    now = CLOCK.now()
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "api server")]))
+        .issuer_name(x509.load_pem_x509_certificate(ca.cert_pem).subject)
+        .public_key(key.public_key())
+        .serial_number(7)
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+        .sign(signer, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    file = folder / "client.pem"
+    file.write_bytes(made.public_bytes(pem) + private)
+    return file
 
 
 def trusting(ca: Certificate) -> ssl.SSLContext:
@@ -113,16 +143,73 @@ async def test_an_open_connection_does_not_hold_up_the_end(tmp_path: Path) -> No
         writer.close()
 
 
-async def test_new_handshakes_use_renewed_files(tmp_path: Path) -> None:
+class Ticking:
+    """A clock on which ten seconds pass when the test says so."""
+
+    now, monotonic = CLOCK.now, CLOCK.monotonic
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+        self._sleeping = asyncio.Event()
+        self._wake = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self._wake.clear()
+        self._sleeping.set()
+        await self._wake.wait()
+
+    async def tick(self) -> None:
+        """Let the sleeper wake, and return when it sleeps again."""
+        await self._sleeping.wait()
+        self._sleeping.clear()
+        self._wake.set()
+        await self._sleeping.wait()
+
+
+async def test_new_handshakes_use_renewed_files_and_never_broken_ones(tmp_path: Path) -> None:
+    """70 §17 Webhooks 9: after one look at the files new connections have the new certificate; a broken one is left."""
     write(tmp_path, 1)
-    server = make(tmp_path)
+    clock = Ticking()
+    server = WebhookServer(TlsFiles.in_folder(tmp_path), clock, host="127.0.0.1", port=0, shutdown_timeout=0.2)
     server.register("/x", lambda request: allowed())
     async with running(server) as url:
         ca = write(tmp_path, 2)
+        await clock.tick()
+        for _ in range(2):
+            async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusting(ca))) as http:
+                assert (await post(http, f"{url}/x"))["response"]["allowed"]
+            TlsFiles.in_folder(tmp_path).key.write_text("broken")
+            await clock.tick()
         assert server.certificates is not None
-        assert server.certificates.check()
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusting(ca))) as http:
+        assert server.certificates.errors == 2
+        assert set(clock.slept) == {10.0}
+
+
+async def test_only_clients_of_the_given_authority_are_let_in(tmp_path: Path) -> None:
+    ca = write(tmp_path)
+    files = TlsFiles.in_folder(tmp_path)
+    authority = tmp_path / "clients.crt"
+    authority.write_bytes(ca.cert_pem)
+    limited = TlsFiles(files.cert, files.key, client_ca=authority)
+    server = WebhookServer(limited, CLOCK, host="127.0.0.1", port=0, shutdown_timeout=0.2)
+    server.register("/x", lambda request: allowed())
+    known = trusting(ca)
+    known.load_cert_chain(write_client(tmp_path, ca))
+    async with running(server) as url:
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=known)) as http:
             assert (await post(http, f"{url}/x"))["response"]["allowed"]
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusting(ca))) as http:
+            with pytest.raises(aiohttp.ClientError):
+                await post(http, f"{url}/x")
+
+
+async def test_a_server_without_a_port_keeps_its_handlers_and_counts_as_healthy(tmp_path: Path) -> None:
+    server = WebhookServer(TlsFiles.in_folder(tmp_path), CLOCK, port=-1)
+    server.register("/x", lambda request: allowed())
+    await server.run()
+    await server.check_started()
+    assert list(server.handlers) == ["/x"]
 
 
 async def test_only_http_1_1_and_tls_1_2_or_newer_are_spoken(tmp_path: Path) -> None:
@@ -141,6 +228,7 @@ async def test_only_http_1_1_and_tls_1_2_or_newer_are_spoken(tmp_path: Path) -> 
 
 
 async def test_without_a_certificate_the_start_fails(tmp_path: Path) -> None:
+    """70 §17 Webhooks 10: a server without a usable certificate does not start."""
     with pytest.raises(ConfigurationError, match="cannot be used"):
         await make(tmp_path).run()
 
