@@ -12,8 +12,9 @@ import orjson
 from lwskit.embedded import selectors
 from lwskit.embedded.backend import Backend
 from lwskit.embedded.call import Call
-from lwskit.embedded.failures import FieldError, bad_request, invalid_options, not_found, status_body, too_large_version
+from lwskit.embedded.failures import bad_request, not_found, status_body, too_large_version
 from lwskit.embedded.formats import Format, choose
+from lwskit.embedded.list_options import check_list, check_watch, is_exact
 from lwskit.embedded.store import Entry, OutrunError, Watch
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import ApiError, ConnectionFailed, Expired
@@ -55,19 +56,21 @@ class Reader:
         limit = _integer(params.get("limit") or "0")
         asked = params.get("resourceVersion") or ""
         match = params.get("resourceVersionMatch") or ""
-        self._check_match(asked, match, params)
+        check_list(params)
         version, start = store.version, ""
         if params.get("continue"):
+            if asked not in ("", "0"):
+                raise bad_request("specifying resource version is not allowed when using continue")
             version, start = _read_token(params["continue"])
             entries = (
                 self._at(call, prefix, version, start) if version >= 0 else store.list(call.resource.storage, prefix)
             )
             version = version if version >= 0 else store.version
         else:
-            number = _version(asked)
+            number = _listed_version(asked)
             if number > store.version:
                 raise too_large_version(number, store.version)
-            if match == "Exact":
+            if is_exact(number, match, limit):
                 version = number
                 try:
                     entries = store.list_at(call.resource.storage, prefix, number)
@@ -104,30 +107,6 @@ class Reader:
             error.continue_token = _token(-1, start)  # type: ignore[attr-defined]
             raise error from e
 
-    def _check_match(self, asked: str, match: str, params: Mapping[str, str]) -> None:
-        if match and match not in ("Exact", "NotOlderThan"):
-            raise invalid_options(
-                "ListOptions",
-                [
-                    FieldError(
-                        "FieldValueNotSupported",
-                        "resourceVersionMatch",
-                        f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""',
-                    )
-                ],
-            )
-        if match and not asked and params.get("sendInitialEvents") is None:
-            raise invalid_options(
-                "ListOptions",
-                [
-                    FieldError(
-                        "FieldValueForbidden",
-                        "resourceVersionMatch",
-                        "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
-                    )
-                ],
-            )
-
     def _wanted(self, call: Call) -> Any:
         return selectors.wanted(
             call.resource, call.params.get("labelSelector", ""), call.params.get("fieldSelector", "")
@@ -142,16 +121,12 @@ class Reader:
         asked = params.get("resourceVersion") or ""
         bookmarks = _true(params.get("allowWatchBookmarks"))
         initial = _true(params.get("sendInitialEvents"))
-        if params.get("sendInitialEvents") is not None and params.get("resourceVersionMatch") != "NotOlderThan":
-            text = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-            raise invalid_options("ListOptions", [FieldError("FieldValueForbidden", "resourceVersionMatch", text)])
-        if params.get("sendInitialEvents") is None and params.get("resourceVersionMatch"):
-            text = "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-            raise invalid_options("ListOptions", [FieldError("FieldValueForbidden", "resourceVersionMatch", text)])
+        check_watch(params)
         number = _version(asked)
         seconds = float(_integer(params.get("timeoutSeconds") or "0")) or _WATCH_SECONDS * (1 + self._b.rng.random())
-        if number > store.version:
-            raise too_large_version(number, store.version)
+        if initial and number > store.version:
+            error = status_body(too_large_version(number, store.version))
+            return WatchStream(None, form, self._b, 0.0, False, False, error, idle_timeout)
         everything = initial or (params.get("sendInitialEvents") is None and number == 0)
         end = initial and bookmarks
         try:
@@ -280,6 +255,13 @@ def _version(text: str) -> int:
         message = f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
         raise ApiError(message, code=500, reason="")
     return int(text)
+
+
+def _listed_version(text: str) -> int:
+    try:
+        return _version(text)
+    except ApiError as e:
+        raise bad_request(f"invalid resource version: {e.message}") from e
 
 
 def _token(version: int, start: str) -> str:

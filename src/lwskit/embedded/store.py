@@ -77,6 +77,8 @@ class Watch:
         self._limit = limit
         self._pending: deque[tuple[str, Entry]] = deque()
         self._wake = asyncio.Event()
+        self.since = 0
+        """Changes up to this version are known to the reader; it may lie in the future."""
         self.version = 0
         """The version that the reader has seen everything of, once it has taken what is pending."""
         self.closed = False
@@ -84,7 +86,7 @@ class Watch:
     def offer(self, place: str, change: Change) -> None:
         """Take in a change if the filter wants its old or new state (specification: 70 §2.6 for the reader's side)."""
         self.version = change.entry.version
-        if not place.startswith(self._prefix):
+        if self.version <= self.since or not place.startswith(self._prefix):
             return
         kind, entry = change.type, change.entry
         if self._wanted is not None:
@@ -277,6 +279,7 @@ class Store:
         else:
             if since < found.forgotten:
                 raise OutrunError(since, found.forgotten)
+            watch.since = since
             for place, change in _after(found.history, since):
                 watch.offer(place, change)
         watch.version = self.version
