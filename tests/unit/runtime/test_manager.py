@@ -6,17 +6,24 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 
+from lwskit.runtime.cache.cache import Cache
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.controller.controller import Controller
+from lwskit.runtime.controller.options import ControllerDefaults
+from lwskit.runtime.controller.source import FunctionSource
 from lwskit.runtime.election import Elector, LeaderElectionLost
+from lwskit.runtime.events import Recorder
+from lwskit.runtime.kinds import POD
 from lwskit.runtime.manager import Manager, ManagerError
 from lwskit.runtime.request import Request
 from lwskit.runtime.runnable import Group
 from lwskit.runtime.signals import SignalHandler
+from lwskit.runtime.tasks import TaskCancelled
 
 
 class Part:
@@ -117,6 +124,7 @@ def every_group(manager: Manager, log: list[str], clock: Clock, linger: float = 
 
 
 async def test_a_runnable_without_an_answer_runs_only_after_election(clock: Clock) -> None:
+    """70 §17 Manager 1: what does not say otherwise waits until this process leads."""
     log: list[str] = []
     elector = FakeElector(log)
     manager = make(clock, elector)
@@ -132,6 +140,7 @@ async def test_a_runnable_without_an_answer_runs_only_after_election(clock: Cloc
 
 
 async def test_without_election_leader_runnables_start_and_elected_is_set(clock: Clock) -> None:
+    """70 §17 Manager 2: without an election everybody leads."""
     log: list[str] = []
     manager = make(clock)
     manager.add(Part(log, "leader", clock))
@@ -141,6 +150,7 @@ async def test_without_election_leader_runnables_start_and_elected_is_set(clock:
 
 
 async def test_caches_that_do_not_sync_hold_back_others_and_leaders_but_no_server(clock: Clock) -> None:
+    """70 §17 Manager 4: what reads caches waits for them, servers do not."""
     log: list[str] = []
     manager = make(clock)
     cache = every_group(manager, log, clock)
@@ -153,6 +163,7 @@ async def test_caches_that_do_not_sync_hold_back_others_and_leaders_but_no_serve
 
 
 async def test_a_controller_added_to_a_running_manager_starts(clock: Clock) -> None:
+    """70 §17 Manager 5: a controller that comes late begins at once."""
     seen: list[Request] = []
 
     async def reconcile(request: Request) -> None:
@@ -165,12 +176,186 @@ async def test_a_controller_added_to_a_running_manager_starts(clock: Clock) -> N
         controller.queue.add(Request("n", "a"))
         await clock.sleep(1)
         assert seen == [Request("n", "a")]
-        twin = Controller("late", reconcile, clock=clock, rng=random.Random(1))
-        with pytest.raises(ManagerError, match="controller with name late already exists"):
-            manager.add(twin)
+
+
+async def nothing(request: Request) -> None:
+    return
+
+
+def named(clock: Clock, **options: Any) -> Controller:
+    return Controller("twin", nothing, clock=clock, rng=random.Random(1), **options)
+
+
+async def test_a_second_controller_of_a_name_is_refused_unless_names_do_not_matter(clock: Clock) -> None:
+    """70 §17 Controller 13: names of controllers are unique in a manager."""
+    manager = make(clock)
+    manager.add(named(clock))
+    with pytest.raises(ManagerError, match=r"^controller with name twin already exists\. "):
+        manager.add(named(clock))
+    manager.add(named(clock, unique_name=False))
+
+
+async def test_a_controller_gets_what_it_leaves_open_from_the_manager(clock: Clock) -> None:
+    manager = make(clock, controllers=ControllerDefaults(concurrency=3, needs_leader=False))
+    plain, own = named(clock), named(clock, concurrency=1, unique_name=False)
+    manager.add(plain)
+    manager.add(own)
+    assert [(c.concurrency, c.needs_leader) for c in (plain, own)] == [(3, False), (1, False)]
+
+
+class Warming(Part):
+    """A runnable with a warm-up half; both may take long to end."""
+
+    wants_warm_up = True
+
+    async def warm_up(self) -> None:
+        self.log.append("+warm-up")
+        try:
+            await self.clock.sleep(10**6)
+        finally:
+            await self.clock.sleep(self.linger)
+            self.log.append("-warm-up")
+
+
+async def test_a_warm_up_begins_before_the_election_and_ends_with_the_others(clock: Clock) -> None:
+    log: list[str] = []
+    elector = FakeElector(log)
+    manager = make(clock, elector)
+    every_group(manager, log, clock, linger=1).synced.set()
+    manager.add(Warming(log, "controller", clock, linger=1))
+    async with running(manager):
+        assert log == ["+http", "+webhooks", "+cache", "+others", "+warm-up"]
+        elector.won.set()
+        await clock.sleep(1)
+        assert log[5:] == ["+leader", "+controller"]
+        del log[:]
+        manager.stop()
+        await clock.sleep(1.5)
+        # Both take a second, side by side.
+        assert sorted(log) == ["-others", "-warm-up"]
+
+
+async def test_a_controller_that_is_warmed_up_works_when_it_is_elected(clock: Clock) -> None:
+    seen: list[float] = []
+
+    async def reconcile(request: Request) -> None:
+        seen.append(clock.monotonic())
+
+    async def synced() -> None:
+        await clock.sleep(5)
+
+    source = FunctionSource(lambda queue: queue.add(Request("n", "a")))
+    source.wait_synced = synced  # type: ignore[method-assign]
+    elector = FakeElector([])
+    manager = make(clock, elector, controllers=ControllerDefaults(warm_up=True))
+    manager.add(Controller("c", reconcile, [source], clock=clock, rng=random.Random(1)))
+    async with running(manager):
+        await clock.sleep(10)
+        assert seen == []
+        elector.won.set()
+        await clock.sleep(1)
+    assert seen == [pytest.approx(10, abs=0.01)]
+
+
+async def test_caches_of_another_cluster_are_waited_for_and_may_come_late(clock: Clock) -> None:
+    log: list[str] = []
+    manager = make(clock)
+    first, second, late = (CachePart(log, clock) for _ in range(3))
+    manager.add(first)
+    manager.add(second)
+    manager.add(Part(log, "leader", clock))
+    async with running(manager):
+        first.synced.set()
+        await clock.sleep(1)
+        assert log == ["+cache", "+cache"]
+        second.synced.set()
+        await clock.sleep(1)
+        assert log == ["+cache", "+cache", "+leader"]
+        manager.add(late)
+        await clock.sleep(1)
+        assert log == ["+cache", "+cache", "+leader", "+cache"]
+
+
+async def test_a_stray_cancellation_within_a_runnable_stops_the_manager(clock: Clock) -> None:
+    class Silent:
+        name = "listener"
+        group = Group.HTTP
+
+        async def run(self) -> None:
+            await clock.sleep(5)
+            raise asyncio.CancelledError
+
+    manager = make(clock)
+    manager.add(Silent())
+    with pytest.raises(TaskCancelled, match=r"^Silent listener was cancelled, but not by its owner"):
+        await manager.run()
+    assert clock.monotonic() == 5
+
+
+class Deaf:
+    """A cluster that never answers."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+
+    async def get(self, *args: Any, **options: Any) -> None:
+        await self.clock.sleep(10**6)
+
+    list = create = update = get
+
+    @asynccontextmanager
+    async def watch(self, *args: Any, **options: Any) -> AsyncIterator[None]:
+        await self.clock.sleep(10**6)
+        yield
+
+
+def whole(clock: Clock) -> Manager:
+    """A manager with a bit of everything."""
+    client: Any = Deaf(clock)
+    manager = Manager(clock, random.Random(1), Elector(client, clock, random.Random(1), "n", "lock", "me"))
+    cache = Cache(client, clock, random.Random(1))
+    cache.informer(POD)
+    cache.wait_synced = partial(asyncio.sleep, 0)  # type: ignore[method-assign]
+    manager.add(cache)
+    manager.add(Recorder(client, clock, "c", "i", random.Random(1)))
+    manager.add(Part([], "http", clock, Group.HTTP))
+    manager.add(Controller("c", nothing, clock=clock, rng=random.Random(1), needs_leader=False, concurrency=2))
+    return manager
+
+
+async def test_no_background_task_dies_unnoticed(clock: Clock) -> None:
+    before = asyncio.all_tasks()
+
+    async def start() -> tuple[asyncio.Task[None], dict[str, asyncio.Task[Any]]]:
+        run = asyncio.create_task(whole(clock).run(), name="run")
+        await clock.sleep(1)
+        return run, {task.get_name(): task for task in asyncio.all_tasks() - before - {run}}
+
+    run, tasks = await start()
+    names = sorted(tasks)
+    assert {name.split(":")[0] for name in names} >= {"caches", "events of c", "manager", "controller c worker 1"}
+    for name in names:
+        waits_for = tasks[name]._fut_waiter  # type: ignore[attr-defined]
+        if isinstance(waits_for, asyncio.Task):
+            # It ends with the task that it waits for, whose turn comes too.
+            continue
+        waits_for.set_exception(ConnectionResetError(name))
+        await clock.sleep(5)
+        if run.done():
+            assert isinstance(run.exception(), ConnectionResetError | TaskCancelled), name
+        else:
+            # It recovered.
+            alive = {task.get_name() for task in asyncio.all_tasks()}
+            assert name in alive, name
+            run.cancel()
+            await asyncio.gather(run, return_exceptions=True)
+        run, tasks = await start()
+    run.cancel()
+    await asyncio.gather(run, return_exceptions=True)
 
 
 async def test_a_second_start_is_refused(clock: Clock) -> None:
+    """70 §17 Manager 7: a manager runs once."""
     manager = make(clock)
     async with running(manager):
         with pytest.raises(ManagerError, match=r"^manager already started$"):
@@ -178,6 +363,7 @@ async def test_a_second_start_is_refused(clock: Clock) -> None:
 
 
 async def test_a_runnable_that_raises_stops_all_groups_with_its_error(clock: Clock) -> None:
+    """70 §17 Manager 8: the error of one ends all, and is what the manager raises."""
     log: list[str] = []
     manager = make(clock)
     every_group(manager, log, clock).synced.set()
@@ -212,6 +398,8 @@ async def test_a_runnable_that_fails_at_once_does_not_wait_for_caches(clock: Clo
 
 
 async def test_a_runnable_that_returns_leaves_the_manager_running(clock: Clock) -> None:
+    """70 §17 Manager 9: work that is done ends nothing else."""
+
     class Short:
         async def run(self) -> None:
             return
@@ -225,6 +413,7 @@ async def test_a_runnable_that_returns_leaves_the_manager_running(clock: Clock) 
 
 @pytest.mark.parametrize("cancelled", [True, False])
 async def test_groups_end_one_after_the_other(clock: Clock, cancelled: bool) -> None:
+    """70 §17 Manager 10: groups end in order, each after the one before."""
     log: list[str] = []
     manager = make(clock)
     every_group(manager, log, clock, linger=1).synced.set()
@@ -243,6 +432,7 @@ async def test_groups_end_one_after_the_other(clock: Clock, cancelled: bool) -> 
 
 
 async def test_a_runnable_that_ignores_cancellation_is_the_grace_period_error(clock: Clock) -> None:
+    """70 §17 Manager 11: what does not end within 30 s is named in an error."""
     log: list[str] = []
     manager = make(clock)
     stubborn = Stubborn(log, clock)
@@ -277,6 +467,7 @@ async def test_an_error_is_kept_when_the_grace_period_passes_too(clock: Clock) -
 
 
 async def test_graceful_timeout_zero_returns_at_once_without_that_error(clock: Clock) -> None:
+    """70 §17 Manager 12: with no time to end nothing is waited for and nothing is wrong."""
     log: list[str] = []
     manager = make(clock, graceful_timeout=0)
     stubborn = Stubborn(log, clock)
@@ -293,6 +484,7 @@ async def test_graceful_timeout_zero_returns_at_once_without_that_error(clock: C
 
 
 async def test_a_negative_graceful_timeout_waits(clock: Clock) -> None:
+    """70 §17 Manager 13: with a negative time the end may take as long as it likes."""
     log: list[str] = []
     manager = make(clock, graceful_timeout=-1)
     manager.add(Part(log, "slow", clock, linger=1000))
@@ -305,6 +497,7 @@ async def test_a_negative_graceful_timeout_waits(clock: Clock) -> None:
 
 
 async def test_a_manager_that_was_not_elected_never_starts_leader_runnables(clock: Clock) -> None:
+    """70 §17 Manager 14: an election that is won too late starts nothing."""
     log: list[str] = []
     elector = FakeElector(log)
     manager = make(clock, elector)
@@ -321,6 +514,7 @@ async def test_a_manager_that_was_not_elected_never_starts_leader_runnables(cloc
 
 
 async def test_a_lost_lease_ends_the_manager_without_waiting(clock: Clock) -> None:
+    """70 §17 Manager 15: when the Lease is lost nothing may finish."""
     log: list[str] = []
     ended: list[float] = []
 
@@ -366,6 +560,7 @@ async def test_a_lease_lost_while_stopping_ends_the_waiting(clock: Clock) -> Non
 
 @pytest.mark.parametrize("release", [True, False])
 async def test_the_lease_is_released_only_after_reconcilers_ended_and_if_wanted(clock: Clock, release: bool) -> None:
+    """70 §17 Manager 16: the Lease goes once nothing works under it any more."""
     log: list[str] = []
     elector = FakeElector(log, release_on_cancel=release)
     elector.won.set()
@@ -382,6 +577,7 @@ async def test_the_lease_is_released_only_after_reconcilers_ended_and_if_wanted(
 
 
 async def test_once_stop_is_engaged_a_runnable_is_refused(clock: Clock) -> None:
+    """70 §17 Manager 17: who comes while it stops is turned away."""
     log: list[str] = []
     manager = make(clock)
     manager.add(Part(log, "slow", clock, linger=5))
@@ -410,11 +606,7 @@ async def test_a_second_cancellation_ends_the_waiting(clock: Clock) -> None:
 
 
 async def test_a_real_elector_and_a_manager_work_together(clock: Clock) -> None:
-    class Deaf:
-        async def get(self, *args: Any) -> None:
-            await clock.sleep(1000)
-
-    client: Any = Deaf()
+    client: Any = Deaf(clock)
     manager = Manager(clock, random.Random(1), Elector(client, clock, random.Random(1), "ns", "lock", "me"))
     task = asyncio.create_task(manager.run())
     await clock.sleep(100)
@@ -425,6 +617,7 @@ async def test_a_real_elector_and_a_manager_work_together(clock: Clock) -> None:
 
 
 def test_sigterm_twice_exits_with_code_one() -> None:
+    """70 §17 Manager 18: the first signal ends in order, the second at once with 1."""
     calls: list[Any] = []
     handler = SignalHandler(lambda: calls.append("stop"), calls.append)
     handler()
