@@ -161,9 +161,10 @@ class Client:
         field_manager: str | None = None,
         field_validation: FieldValidation | None = None,
     ) -> Obj:
-        """Create and return the stored object. Raises AlreadyExists, Invalid, Forbidden."""
+        """Create and return the stored object, whose type may be left out. Raises AlreadyExists, Invalid, Forbidden."""
         options = self._options(dry_run, field_manager, field_validation)
-        return await self._call(requests.create(kind, obj, subresource=subresource, **options))
+        body = requests.typed(kind, obj, subresource)
+        return await self._call(requests.create(kind, body, subresource=subresource, **options))
 
     async def update(
         self,
@@ -175,9 +176,13 @@ class Client:
         field_manager: str | None = None,
         field_validation: FieldValidation | None = None,
     ) -> Obj:
-        """Replace and return the stored object. Raises Conflict when `metadata.resourceVersion` is not the latest."""
+        """Replace and return the stored object; its type may be left out.
+
+        Raises Conflict when `metadata.resourceVersion` is not the latest.
+        """
         options = self._options(dry_run, field_manager, field_validation)
-        return await self._call(requests.update(kind, obj, subresource=subresource, **options))
+        body = requests.typed(kind, obj, subresource)
+        return await self._call(requests.update(kind, body, subresource=subresource, **options))
 
     async def patch(
         self,

@@ -135,6 +135,13 @@ def patch(
     return HttpRequest("PATCH", kind.path(namespace, name, subresource), params, _headers(patch_type.value), encoded)
 
 
+def typed(kind: Kind, obj: Obj, subresource: str | None = None) -> Obj:
+    """An object with its apiVersion and kind, which custom resources must carry; other subresources have their own."""
+    if (obj.get("apiVersion") and obj.get("kind")) or subresource not in (None, "", "status"):
+        return obj
+    return {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
+
+
 def to_apply(kind: Kind, obj: Mapping[str, Any]) -> Obj:
     """An intent with the type that its apply must carry (specification: 70 §6.2).
 
