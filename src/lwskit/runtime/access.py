@@ -156,7 +156,7 @@ class ReviewFilter:
             sleep=self._clock.sleep,
             reraise=True,
         )
-        body = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": spec}
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {}, "spec": spec}
         return await retrying(self._client.create, kind, body)
 
 

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 import ssl
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
 
-from lwskit.manager.options import WebhookOptions
-from lwskit.manager.servers import tls_files
+from lwskit.embedded.apiserver import ApiServer
+from lwskit.embedded.store import Store
+from lwskit.embedded.transport import InProcessTransport
+from lwskit.manager.options import ElectionOptions, Options, WebhookOptions
+from lwskit.manager.program import Program
+from lwskit.manager.servers import add_servers, metrics_certificates, tls_files
+from lwskit.runtime.certs import make_self_signed
+from lwskit.runtime.client.client import Client
+from lwskit.runtime.clock import RealClock
 from lwskit.runtime.errors import ConfigurationError
+from lwskit.runtime.health import HealthServer
+from lwskit.runtime.kinds import Kind
+from lwskit.runtime.metrics import Metrics
+from lwskit.runtime.metrics_server import MetricsServer
+from lwskit.runtime.objects import Obj
+from lwskit.runtime.tls import CertificateWatcher, SelfSigned
+from lwskit.runtime.webhook_server import WebhookServer
+
+SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 
 
 @pytest.fixture
@@ -70,3 +90,75 @@ def test_suites_are_named_as_openssl_names_them(folder: Path) -> None:
 def test_an_unknown_suite_is_told(folder: Path, suite: str) -> None:
     with pytest.raises(ConfigurationError, match=r"^invalid cipher suites: .* Please use names such as TLS_ECDHE_RSA"):
         tls_files(WebhookOptions(cert_dir=folder, ciphers=(suite,)))
+
+
+CLOCK = RealClock()
+LOCAL = "127.0.0.1:0"
+
+
+def write_pair(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    made = make_self_signed(["localhost"], ["127.0.0.1"], CLOCK.now(), random.Random(1))
+    (folder / "tls.crt").write_bytes(made.cert_pem)
+    (folder / "tls.key").write_bytes(made.key_pem)
+
+
+async def test_metrics_have_a_certificate_of_their_own_unless_there_are_files(tmp_path: Path) -> None:
+    options = WebhookOptions(min_tls="VersionTLS13")
+    own = metrics_certificates(options, CLOCK, random.Random(1), tmp_path)
+    assert isinstance(own, SelfSigned)
+    assert own.context.minimum_version is ssl.TLSVersion.TLSv1_3
+    write_pair(tmp_path)
+    given = metrics_certificates(options, CLOCK, random.Random(1), tmp_path)
+    assert isinstance(given, CertificateWatcher)
+    assert given.context.minimum_version is ssl.TLSVersion.TLSv1_3
+    (tmp_path / "tls.key").write_text("broken")
+    with pytest.raises(ConfigurationError, match=r"tls\.crt .* cannot be used"):
+        metrics_certificates(options, CLOCK, random.Random(1), tmp_path)
+
+
+async def test_metrics_are_scraped_over_tls_with_a_service_accounts_token(tmp_path: Path) -> None:
+    server = ApiServer(Store(), CLOCK, random.Random(1))
+    client = Client(InProcessTransport(server), clock=CLOCK)
+    account: Obj = {"metadata": {"name": "prometheus", "namespace": "default"}}
+    await client.create(SERVICE_ACCOUNT, account)
+    token = (await client.create(SERVICE_ACCOUNT, account, subresource="token"))["status"]["token"]
+    write_pair(tmp_path / "webhook")
+    options = Options(
+        election=ElectionOptions(enabled=False),
+        webhook=WebhookOptions(host="127.0.0.1", port=0, cert_dir=tmp_path / "webhook"),
+        metrics_address=LOCAL,
+        health_address=LOCAL,
+    )
+    program = Program(client, options, clock=CLOCK, rng=random.Random(1), hostname="here")
+    metrics = Metrics(CLOCK)
+    added: list[Any] = []
+    add = program.manager.add
+    program.manager.add = lambda runnable, group=None: (added.append(runnable), add(runnable, group))[1]  # type: ignore
+    add_servers(program, options, metrics, client, CLOCK, random.Random(1))
+    served = {type(runnable): runnable for runnable in added}
+    assert set(served) == {WebhookServer, HealthServer, MetricsServer}
+    running = [asyncio.create_task(runnable.run()) for runnable in added]
+    try:
+        for runnable in added:
+            await runnable.serving.wait()
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False)) as http:
+            url = f"https://127.0.0.1:{served[MetricsServer].port}/metrics"
+            async with http.get(url) as response:
+                assert response.status == 401
+            async with http.get(url, headers={"authorization": f"Bearer {token}"}) as response:
+                assert response.status == 200
+                text = await response.text()
+            for check in ("healthz", "readyz", "readyz/webhooks"):
+                async with http.get(f"http://127.0.0.1:{served[HealthServer].port}/{check}") as response:
+                    assert response.status == 200
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+    for name in (
+        'controller_runtime_reconcile_total{controller="pod",result="success"}',
+        'controller_runtime_webhook_requests_total{code="200",webhook="/mutate--v1-pod"}',
+        'workqueue_adds_total{controller="leaderworkerset",name="leaderworkerset"}',
+    ):
+        assert f"{name} 0.0" in text
