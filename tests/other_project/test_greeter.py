@@ -44,6 +44,7 @@ async def test_one_reconcile_on_a_fake_client():
         ignore=["metadata.ownerReferences"],
     )
     assert client.objects(GREETING)[0]["status"] == {"writtenAt": "2026-01-01T00:01:00Z"}
+    assert [r.verb for r in client.interceptor.requests[:5]] == ["get", "get", "create", "get", "patch"]
     writes = len(client.interceptor.requests)
     await Greeter(client, clock)(REQUEST)
     assert [r.verb for r in client.interceptor.requests[writes:]] == ["get", "get"]
