@@ -26,6 +26,7 @@ from lwskit.embedded.apiserver import ApiServer
 from lwskit.embedded.http import serve
 from lwskit.embedded.store import Store
 from lwskit.runtime import certs
+from lwskit.runtime.cache.cache import Cache
 from lwskit.runtime.client import bridge
 from lwskit.runtime.clock import RealClock, rfc3339
 from lwskit.runtime.errors import ConfigurationError, ConnectionFailed, Unauthorized
@@ -307,7 +308,13 @@ async def test_tls_is_what_the_configuration_says(tmp_path: Path) -> None:
         with served.kubeconfig(tmp_path / "config") as path:
             configuration, loader = await load(str(path))
             client = bridge.client(configuration, loader=loader)
-            assert "default" in {o["metadata"]["name"] for o in await client.list_all(NAMESPACE)}
+            cache = Cache(client, clock, rng)
+            found = cache.informer(NAMESPACE)
+            running = asyncio.create_task(cache.run())
+            await cache.wait_synced()
+            assert "default" in {o["metadata"]["name"] for o in found.store.list()}
+            running.cancel()
+            await asyncio.wait({running})
             await client.close()
             configuration.ssl_ca_cert = str(tmp_path / "ca.crt")
             client = bridge.client(configuration)

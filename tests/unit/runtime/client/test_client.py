@@ -11,15 +11,18 @@ import pytest
 import structlog
 
 from lwskit.runtime.client.client import Client
+from lwskit.runtime.client.discovery import Discovery
 from lwskit.runtime.client.interceptor import InterceptedClient
 from lwskit.runtime.client.requests import PatchType, warnings
 from lwskit.runtime.client.transport import HttpRequest, HttpResponse
 from lwskit.runtime.client.wrapping import WrappedClient
-from lwskit.runtime.errors import ApiError, ConnectionFailed, Expired, InvalidRequest, NotFound
-from lwskit.runtime.kinds import CONFIG_MAP, NODE, POD, STATEFUL_SET
+from lwskit.runtime.errors import ApiError, ConfigurationError, ConnectionFailed, Expired, InvalidRequest, NotFound
+from lwskit.runtime.kinds import CONFIG_MAP, NODE, POD, STATEFUL_SET, Kind
 from lwskit.runtime.objects import Obj
 from lwskit.testing import fake
 from lwskit.testing.interceptors import matching
+from lwskit.testing.scripted import Fail, Listing, Script
+from lwskit.testing.virtual import VirtualClock
 
 
 def config_map(name: str = "c", **labels: str) -> Obj:
@@ -264,6 +267,36 @@ async def test_a_wrapper_passes_everything_on(client: fake.FakeClient) -> None:
     # A closed connection is tried again for reads, so a write shows it.
     with pytest.raises(ConnectionFailed, match="closed"):
         await client.delete(CONFIG_MAP, "c0", "t")
+
+
+async def test_a_read_whose_connection_failed_is_repeated_after_a_second_and_a_write_is_not(
+    clock: VirtualClock,
+) -> None:
+    script = Script(ConnectionFailed("reset"), ConnectionFailed("reset"), Listing(), ConnectionFailed("reset"))
+    client = Client(script, clock=clock)
+    await client.get(POD, "p", "t")
+    assert script.times == [0, 1, 2]
+    with pytest.raises(ConnectionFailed):
+        await client.patch(POD, "p", {}, "t")
+    assert len(script.seen) == 4
+    for code in (409, 500, 503):
+        with pytest.raises(ApiError):
+            await Client(Script(Fail(code, "")), clock=clock).get(POD, "p", "t")
+    assert clock.monotonic() == 2
+
+
+async def test_kinds_are_looked_up_once_and_again_when_one_is_missing() -> None:
+    client = fake.client()
+    discovery = Discovery(client)
+    assert await discovery.find("v1", "Node") == NODE
+    assert await discovery.find("v1", "Pod") == POD
+    assert len(client.interceptor.requests) == 1
+    with pytest.raises(ConfigurationError, match=r'no kind "Widget" in "example\.com/v1"; is its CustomResource'):
+        await discovery.find("example.com/v1", "Widget")
+    widget = Kind("example.com", "v1", "Widget", "widgets")
+    client.add(fake.crd_of(widget))
+    assert await discovery.find("example.com/v1", "Widget") == widget
+    assert (await discovery.find("apps/v1", "StatefulSet")).namespaced
 
 
 async def test_several_warnings_are_logged_with_an_error_too() -> None:
