@@ -55,12 +55,15 @@ async def _over_https(cluster: TestCluster, program: Program) -> AsyncIterator[N
         files = TlsFiles.in_folder(Path(folder))
         authority = _certify(cluster, files)
         server = webhook_server(program, files, cluster.clock, LOCAL if HOST == LOCAL else "", 0)
-        async with undertest.running(program, program.manager.elected, server.serving):
-            endpoint = development.Endpoint(f"https://{HOST}:{server.port}", authority)
-            await development.cleanup(cluster.client)
-            async with development.registered(cluster.client, endpoint, cluster.clock):
-                await _await_collector(cluster)
-                yield
+
+        def endpoint() -> development.Endpoint:
+            return development.Endpoint(f"https://{HOST}:{server.port}", authority)
+
+        program.manager.add(development.Registration(cluster.client, endpoint, server.serving, cluster.clock))
+        await development.cleanup(cluster.client)
+        async with undertest.running(program, program.manager.elected):
+            await _await_collector(cluster)
+            yield
 
 
 def _certify(cluster: TestCluster, files: TlsFiles) -> bytes:

@@ -91,16 +91,18 @@ async def _run(
             files.key.write_bytes(certificate.key_pem)
             program = Program(client, options, clock=clock, rng=rng, hostname=platform.node() or "localhost")
             server = webhook_server(program, files, clock, LOOPBACK if url is None else "", port)
+
+            def endpoint() -> development.Endpoint:
+                return development.Endpoint(url or f"https://{host}:{server.port}", ca.cert_pem)
+
+            program.manager.add(development.Registration(client, endpoint, server.serving, clock))
             async with asyncio.TaskGroup() as tasks:
                 running = tasks.create_task(program.run(), name="manager")
-                await server.serving.wait()
-                endpoint = development.Endpoint(url or f"https://{host}:{server.port}", ca.cert_pem)
-                async with development.registered(client, endpoint, clock):
-                    await program.manager.elected.wait()
-                    click.echo(
-                        f"serving LeaderWorkerSets on {server_url(client)}; webhooks at {endpoint.url}; Ctrl-C ends it"
-                    )
-                    await asyncio.wait({running})
+                await program.manager.elected.wait()
+                click.echo(
+                    f"serving LeaderWorkerSets on {server_url(client)}; webhooks at {endpoint().url}; Ctrl-C ends it"
+                )
+                await asyncio.wait({running})
     finally:
         await client.close()
 

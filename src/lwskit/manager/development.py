@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +32,7 @@ from lwskit.runtime.kinds import (
     Kind,
 )
 from lwskit.runtime.objects import Obj, labels_of
+from lwskit.runtime.runnable import Group
 
 log = structlog.get_logger("lwskit.manager.development")
 
@@ -43,6 +44,8 @@ CONFIGURATIONS: tuple[tuple[Kind, str], ...] = (
     (VALIDATING_WEBHOOK_CONFIGURATION, names.VALIDATING_CONFIGURATION),
 )
 PROOF_SECONDS = 15.0
+WITHDRAW_SECONDS = 0.9
+"""Less than what the manager gives each group at the end."""
 PROOF_NAME = "lwskit-webhook-proof"
 
 
@@ -141,9 +144,38 @@ async def registered(client: Client, endpoint: Endpoint, clock: Clock) -> AsyncI
         await asyncio.shield(_withdraw(client))
 
 
+class Registration:
+    """A runnable that keeps the webhooks registered: nothing is reconciled before the API server is proven to ask them.
+
+    A pod that a workload makes without them has no place in its group, for as long as it lives. So this starts with the
+    caches, before the controllers, and ends after them. `endpoint` is asked once `serving` is set.
+    """
+
+    group = Group.CACHES
+    name = "webhook registration"
+
+    def __init__(self, client: Client, endpoint: Callable[[], Endpoint], serving: asyncio.Event, clock: Clock) -> None:
+        self._client = client
+        self._endpoint = endpoint
+        self._serving = serving
+        self._clock = clock
+        self._registered = asyncio.Event()
+
+    async def run(self) -> None:
+        """Register, prove, and stay until cancelled; then withdraw. Raises as `registered`."""
+        await self._serving.wait()
+        async with registered(self._client, self._endpoint(), self._clock):
+            self._registered.set()
+            await asyncio.Event().wait()
+
+    async def wait_synced(self) -> None:
+        """Wait until the API server asks the webhooks. Cancelling it only ends the wait."""
+        await self._registered.wait()
+
+
 async def _withdraw(client: Client) -> None:
     try:
-        async with asyncio.timeout(1.5):
+        async with asyncio.timeout(WITHDRAW_SECONDS):
             await cleanup(client)
     except (LwskitError, TimeoutError) as e:
         log.warning("webhook configurations may be left behind; run `lwskit run --cleanup`", error=str(e))

@@ -23,6 +23,7 @@ from lwskit.manager.development import (
     MARK,
     PROOF_SECONDS,
     Endpoint,
+    Registration,
     check_url,
     cleanup,
     prepare,
@@ -40,6 +41,7 @@ from lwskit.runtime.kinds import (
     VALIDATING_WEBHOOK_CONFIGURATION,
     Kind,
 )
+from lwskit.runtime.manager import Manager
 from lwskit.runtime.objects import Obj
 from lwskit.runtime.webhook import respond
 
@@ -321,6 +323,60 @@ async def test_a_server_that_does_not_answer_does_not_hold_up_the_end(
         began = clock.monotonic()
         monkeypatch.setattr(ready, "get", hang)
     assert clock.monotonic() - began < 2
+
+
+class Controller:
+    """Remembers what was registered when it started and when it ended."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.seen: list[list[str]] = []
+
+    async def run(self) -> None:
+        self.seen.append(await configured(self.client))
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.seen.append(await configured(self.client))
+
+
+async def test_controllers_run_only_while_the_webhooks_are_registered(
+    server: ApiServer, ready: Client, clock: Clock
+) -> None:
+    asyncio.get_running_loop().call_later(3.0, serve, server)
+    server.register_admission(ENDPOINT.url + names.MUTATE_LWS_PATH, unreachable)
+    serving = asyncio.Event()
+    asyncio.get_running_loop().call_later(1.0, serving.set)
+    manager = Manager(clock, random.Random(1), graceful_timeout=1.0)
+    controller = Controller(ready)
+    manager.add(controller)
+    manager.add(Registration(ready, lambda: ENDPOINT, serving, clock))
+    task = asyncio.create_task(manager.run())
+    await manager.elected.wait()
+    assert 3 <= clock.monotonic() < 4
+    await clock.sleep(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    everything = [name for _, name in CONFIGURATIONS]
+    assert controller.seen == [everything, everything]
+    assert await configured(ready) == []
+
+
+async def test_a_manager_whose_webhooks_are_not_reached_ends_with_the_sentence(
+    server: ApiServer, ready: Client, clock: Clock
+) -> None:
+    server.register_admission(ENDPOINT.url + names.MUTATE_LWS_PATH, unreachable)
+    serving = asyncio.Event()
+    serving.set()
+    manager = Manager(clock, random.Random(1), graceful_timeout=1.0)
+    controller = Controller(ready)
+    manager.add(controller)
+    manager.add(Registration(ready, lambda: ENDPOINT, serving, clock))
+    with pytest.raises(ConfigurationError, match="does not reach the webhooks"):
+        await manager.run()
+    assert controller.seen == []
+    assert await configured(ready) == []
 
 
 def test_what_is_marked_can_be_found_by_its_label() -> None:
