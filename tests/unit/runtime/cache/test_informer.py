@@ -65,6 +65,7 @@ async def test_a_deletion_is_told_with_the_last_state_even_of_an_unknown_key(sta
 
 
 async def test_versions_are_compared_as_numbers(start: Start) -> None:
+    """F131: version 10 is later than version 9."""
     run = await start(Listing([], 7), Stream(event("ADDED", pod("a", 9)), event("MODIFIED", pod("a", 10)), 1e6))
     assert run.stored() == ["a@10"]
 

@@ -153,6 +153,7 @@ async def test_delays_double_from_the_first_to_at_most_a_minute() -> None:
 
 
 async def test_a_list_is_tried_for_ever(start: Start) -> None:
+    """F118: a first list that fails, however often, is tried again with growing pauses until it works."""
     failures = [Fail(503, "ServiceUnavailable")] * 5
     run = await start(*failures, Listing([pod("a", 1)], 2), settle=200)
     gaps = [b - a for a, b in itertools.pairwise(run.script.times[:6])]
