@@ -25,6 +25,8 @@ LEFT_OUT_RESOURCES = frozenset(
         "validatingadmissionpolicybindings",
     }
 )
+CORE_GROUPS = frozenset({"", "apps", "autoscaling", "batch", "policy"})
+"""Built-in groups without the ending of the others."""
 LEFT_OUT_SUBRESOURCES = frozenset({"attach", "exec", "log", "portforward", "proxy", "resize", "ephemeralcontainers"})
 
 
@@ -70,7 +72,9 @@ def rows(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     for document in documents:
         for group in document["items"]:
             name = group.get("metadata", {}).get("name", "")
-            if name in LEFT_OUT_GROUPS:
+            # What a CustomResourceDefinition has brought is not the server's own.
+            built_in = name in CORE_GROUPS or name.endswith(".k8s.io")
+            if name in LEFT_OUT_GROUPS or not built_in:
                 continue
             for version in group["versions"]:
                 if (name, version["version"]) in LEFT_OUT_VERSIONS:
