@@ -87,7 +87,7 @@ async def test_a_stray_cancellation_from_within_counts_as_failed_and_a_wanted_on
     unwanted.cancel()
     await clock.sleep(0.5)
     assert not waiting.done()
-    with pytest.raises(TaskCancelled, match="^owner: stray was cancelled, but not by its owner"):
+    with pytest.raises(TaskCancelled, match=r"^owner: stray was cancelled, but not by its owner"):
         await waiting
     assert clock.monotonic() == 2
     assert tasks.running() == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 import structlog
@@ -15,6 +15,7 @@ log = structlog.get_logger(__name__)
 
 LOW_PRIORITY = -100
 """The priority of requests that no change stands behind: the initial list, relists, resyncs."""
+_KNOWN_VERSIONS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,21 +92,39 @@ def for_owner(owner_kind: Kind, only_controller: bool = True) -> Handler:
     With `only_controller` only the reference with `controller: true` counts.
     """
 
-    def owners(obj: Obj) -> Iterator[Request]:
+    # Whether references of an apiVersion may match; None where it cannot be read.
+    matching: dict[str, bool | None] = {}
+
+    def read(api_version: str) -> bool | None:
+        if len(matching) >= _KNOWN_VERSIONS:
+            matching.clear()
+        readable = api_version.count("/") <= 1
+        found = matching[api_version] = group_of(api_version) == owner_kind.group if readable else None
+        return found
+
+    def owners(obj: Obj) -> list[Request]:
         meta = obj["metadata"]
         namespace = meta.get("namespace", "") if owner_kind.namespaced else ""
+        found = []
         for ref in meta.get("ownerReferences") or ():
             api_version = ref.get("apiVersion", "")
-            if api_version.count("/") > 1:
+            matches = matching[api_version] if api_version in matching else read(api_version)
+            if matches is None:
                 log.error("owner reference has an unreadable apiVersion", object=meta.get("name"), value=api_version)
-                return
-            if ref.get("kind") != owner_kind.kind or group_of(api_version) != owner_kind.group:
-                continue
-            if only_controller and not ref.get("controller"):
-                continue
-            yield Request(namespace, ref["name"], owner_kind.kind)
+                break
+            if matches and ref.get("kind") == owner_kind.kind and (ref.get("controller") or not only_controller):
+                found.append(Request(namespace, ref["name"], owner_kind.kind))
+        return found
 
-    return from_map(owners)
+    def handle(event: Event) -> Iterable[Request]:
+        if not isinstance(event, Update):
+            return owners(event.obj)
+        now = owners(event.new)
+        if event.old["metadata"].get("ownerReferences") == event.new["metadata"].get("ownerReferences"):
+            return now
+        return dict.fromkeys((*owners(event.old), *now))
+
+    return handle
 
 
 def from_map(function: Callable[[Obj], Iterable[Request]]) -> Handler:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from lwskit.runtime.controller.handler import AsyncMap, Create, Delete, Event, Generic, Handler, Update, priority_of
+from lwskit.runtime.controller.handler import (
+    LOW_PRIORITY,
+    AsyncMap,
+    Create,
+    Delete,
+    Event,
+    Generic,
+    Handler,
+    Update,
+    priority_of,
+)
 from lwskit.runtime.controller.predicate import Predicate
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.kinds import Kind
@@ -80,23 +90,31 @@ class Dispatcher:
 
     def on_add(self, obj: Obj, initial: bool) -> None:
         """An object appeared."""
-        self.dispatch(Create(obj, initial))
+        self._dispatch(Create(obj, initial), LOW_PRIORITY if initial else 0)
 
     def on_update(self, old: Obj, new: Obj) -> None:
         """An object changed."""
-        self.dispatch(Update(old, new))
+        event = Update(old, new)
+        self._dispatch(event, priority_of(event))
 
     def on_delete(self, obj: Obj, unknown: bool) -> None:
         """An object is gone."""
-        self.dispatch(Delete(obj, unknown))
+        self._dispatch(Delete(obj, unknown), 0)
 
     def dispatch(self, event: Event) -> None:
-        """Queue the requests for one event, unless a predicate drops it; each request once."""
-        if not all(predicate(event) for predicate in self._predicates):
-            return
-        priority = priority_of(event) if self._priority is None else self._priority
-        for request in dict.fromkeys(self._handler(event)):
-            self._queue.add(request, priority)
+        """Queue the requests for one event, unless a predicate drops it."""
+        self._dispatch(event, priority_of(event))
+
+    def _dispatch(self, event: Event, priority: int) -> None:
+        for predicate in self._predicates:
+            if not predicate(event):
+                return
+        if self._priority is not None:
+            priority = self._priority
+        add = self._queue.add
+        # What a handler asks for twice is folded by the queue.
+        for request in self._handler(event):
+            add(request, priority)
 
 
 class AsyncDispatcher:
