@@ -49,13 +49,11 @@ def real_random() -> random.Random:
 
 
 def new_secret() -> str:
-    """A token nobody can guess. It never comes from a seeded generator, from which it would follow."""
-    return secrets.token_urlsafe(32)
+    """A token of letters and digits that nobody can guess, whatever a run is seeded with: 256 bits of the system's.
 
-
-def real_secret() -> str:
-    """A text that nobody can guess, whatever a run is seeded with: 256 bits of the operating system's randomness."""
-    return secrets.token_urlsafe(32)
+    Nothing in it looks like an option to a command that is given it.
+    """
+    return secrets.token_hex(32)
 
 
 def random_uuid(rng: random.Random) -> str:
