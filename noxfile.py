@@ -50,9 +50,10 @@ def imports(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The pages: links lead somewhere, and the commands shown exist."""
+    """The pages: links lead somewhere, the commands shown exist, and the table of checklists is current."""
     install(session, "test")
     session.run("python", "-m", "tools.check_docs")
+    session.run("python", "-m", "tools.checklist", "--check")
 
 
 @nox.session
