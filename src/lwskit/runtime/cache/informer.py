@@ -268,8 +268,8 @@ class Informer:
     def _handle(self, part: _Part, event: WatchEvent) -> None:
         match event:
             case Applied(obj):
-                self._applied(part, obj)
-                part.progress(version_of(obj))
+                self._applied(part, obj, version := version_of(obj))
+                part.progress(version)
             case Deleted(obj):
                 self._deleted(part, obj)
                 part.progress(version_of(obj))
@@ -299,7 +299,7 @@ class Informer:
         version = version_of(obj)
         if not newer(version, part.seen) or (old is not None and not newer(version, version_of(old))):
             return False
-        self._applied(part, self._prepared(part.scope.transform or self._transform, obj))
+        self._applied(part, self._prepared(part.scope.transform or self._transform, obj), version)
         part.ahead.add(key)
         return True
 
@@ -334,28 +334,31 @@ class Informer:
         if self._detector is not None:
             self._detector.stored(obj)
 
-    def _applied(self, part: _Part, obj: Obj) -> None:
+    def _applied(self, part: _Part, obj: Obj, version: str) -> None:
         if part.removed and uid_of(obj) in part.removed:
             return
         key = key_of(obj)
         old = self.store.get(key)
-        if old is not None and _not_newer(version_of(obj), version_of(old)):
-            # An answer to a write of our own brought this version or a later one before the watch did.
-            if version_of(obj) == version_of(old):
-                part.ahead.discard(key)
-            return
-        part.ahead.discard(key)
+        if old is not None:
+            known = version_of(old)
+            if version == known or newer(known, version):
+                # An answer to a write of our own brought this version or a later one before the watch did.
+                if version == known:
+                    part.ahead.discard(key)
+                return
+        if part.ahead:
+            part.ahead.discard(key)
         self._put(key, obj)
-        if old is not None and uid_of(old) != uid_of(obj):
-            self._views.apply(old, None)
+        if old is None:
             self._views.apply(None, obj)
-            self._notify("on_delete", old, True)
             self._notify("on_add", obj, False)
-        elif old is not None:
+        elif uid_of(old) == uid_of(obj):
             self._views.apply(old, obj)
             self._notify("on_update", old, obj)
         else:
+            self._views.apply(old, None)
             self._views.apply(None, obj)
+            self._notify("on_delete", old, True)
             self._notify("on_add", obj, False)
 
     def _deleted(self, part: _Part, obj: Obj) -> None:
@@ -467,8 +470,3 @@ class Informer:
 def _period(resync: bool | float) -> float | None:
     """What a handler asks for, as a Registration has it."""
     return None if resync is True else float(resync)
-
-
-def _not_newer(candidate: str, current: str) -> bool:
-    """Whether a version is certainly not later than another; opaque versions never are, unless equal."""
-    return candidate == current or newer(current, candidate)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import structlog
 
 from lwskit.runtime.errors import ConfigurationError
-from lwskit.runtime.objects import Key, Obj, Selector, key_of, labels_of
+from lwskit.runtime.objects import Key, Obj, Selector, labels_of
 
 log = structlog.get_logger(__name__)
 
@@ -21,58 +21,53 @@ def field_index(field: str) -> str:
     return f"field:{field}"
 
 
+_Keys: TypeAlias = dict[Key, None]
+"""A set of keys in the order in which they came, so that runs repeat themselves."""
+
+
 class _Index:
-    """Objects by value, and by namespace and value; `values` is what each object is found under."""
+    """Keys by value; `values` is what each object is found under."""
 
     def __init__(self, name: str, function: IndexFunction) -> None:
         self.name = name
         self.function = function
-        self.everywhere: dict[str, dict[Key, Obj]] = {}
-        self.inside: dict[tuple[str, str], dict[Key, Obj]] = {}
+        self.keys: dict[str, _Keys] = {}
         self.values: dict[Key, tuple[str, ...]] = {}
 
     def put(self, key: Key, obj: Obj) -> None:
-        before, after = self.values.get(key, ()), self._values(obj)
-        if before and before != after:
-            for value in before:
-                if value not in after:
-                    self._drop(key, value)
-        everywhere, inside, namespace = self.everywhere, self.inside, key[0]
+        before = self.values.get(key, ())
+        try:
+            after = tuple(self.function(obj))
+        except Exception:
+            # A function that cannot read one object must not keep the others from the store.
+            log.exception("index function failed", index=self.name, object=str(key))
+            after = ()
+        if before == after:
+            return
+        for value in before:
+            if value not in after:
+                _drop(self.keys, value, key)
         for value in after:
-            entries = everywhere.get(value)
-            if entries is None:
-                everywhere[value] = {key: obj}
-            else:
-                entries[key] = obj
-            place = (namespace, value)
-            entries = inside.get(place)
-            if entries is None:
-                inside[place] = {key: obj}
-            else:
-                entries[key] = obj
+            _add(self.keys, value, key)
         if after:
             self.values[key] = after
-        elif before:
+        else:
             del self.values[key]
 
     def remove(self, key: Key) -> None:
         for value in self.values.pop(key, ()):
-            self._drop(key, value)
-
-    def _drop(self, key: Key, value: str) -> None:
-        _drop(self.everywhere, value, key)
-        _drop(self.inside, (key.namespace, value), key)
-
-    def _values(self, obj: Obj) -> tuple[str, ...]:
-        try:
-            return tuple(self.function(obj))
-        except Exception:
-            # A function that cannot read one object must not keep the others from the store.
-            log.exception("index function failed", index=self.name, object=str(key_of(obj)))
-            return ()
+            _drop(self.keys, value, key)
 
 
-def _drop(entries: dict[Any, dict[Key, Obj]], entry: str | tuple[str, str], key: Key) -> None:
+def _add(entries: dict[str, _Keys], entry: str, key: Key) -> None:
+    found = entries.get(entry)
+    if found is None:
+        entries[entry] = {key: None}
+    else:
+        found[key] = None
+
+
+def _drop(entries: dict[str, _Keys], entry: str, key: Key) -> None:
     found = entries.get(entry)
     if found is not None:
         found.pop(key, None)
@@ -85,17 +80,14 @@ class Content:
 
     def __init__(self, indexes: Iterable[tuple[str, IndexFunction]] = ()) -> None:
         self.objects: dict[Key, Obj] = {}
-        self.namespaces: dict[str, dict[Key, Obj]] = {}
+        self.namespaces: dict[str, _Keys] = {}
         self.indexes = {name: _Index(name, function) for name, function in indexes}
 
     def put(self, key: Key, obj: Obj) -> None:
         """Take an object in, or replace the one of its key."""
+        if key not in self.objects:
+            _add(self.namespaces, key[0], key)
         self.objects[key] = obj
-        found = self.namespaces.get(key[0])
-        if found is None:
-            self.namespaces[key[0]] = {key: obj}
-        else:
-            found[key] = obj
         for index in self.indexes.values():
             index.put(key, obj)
 
@@ -103,7 +95,7 @@ class Content:
         """Take an object out; returns it, or None when there was none."""
         old = self.objects.pop(key, None)
         if old is not None:
-            _drop(self.namespaces, key.namespace, key)
+            _drop(self.namespaces, key[0], key)
             for index in self.indexes.values():
                 index.remove(key)
         return old
@@ -126,10 +118,10 @@ class Store:
 
     def list(self, namespace: str | None = None, selector: Selector | None = None) -> list[Obj]:
         """All objects, or those of one namespace, that match the label selector; in no order."""
+        objects = self._content.objects
+        found: Iterable[Obj] = objects.values()
         if namespace and self._namespaced:
-            found = self._content.namespaces.get(namespace, {}).values()
-        else:
-            found = self._content.objects.values()
+            found = [objects[key] for key in self._content.namespaces.get(namespace, ())]
         if selector is None or not selector.requirements:
             return [*found]
         return [obj for obj in found if selector.matches(labels_of(obj))]
@@ -143,9 +135,13 @@ class Store:
         if index is None:
             known = ", ".join(sorted(self._content.indexes)) or "none"
             raise ConfigurationError(f"index {name!r} does not exist; add it to the informer first (known: {known})")
-        if namespace and self._namespaced:
-            return [*index.inside.get((namespace, value), {}).values()]
-        return [*index.everywhere.get(value, {}).values()]
+        objects, found = self._content.objects, index.keys.get(value, {})
+        if not namespace or not self._namespaced:
+            return [objects[key] for key in found]
+        inside = self._content.namespaces.get(namespace, {})
+        if len(inside) < len(found):
+            return [objects[key] for key in inside if key in found]
+        return [objects[key] for key in found if key[0] == namespace]
 
     def has_index(self, name: str) -> bool:
         """Whether an index of that name was added."""
