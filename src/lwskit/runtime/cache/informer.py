@@ -9,10 +9,10 @@ from functools import partial
 
 import structlog
 
-from lwskit.runtime.cache import fields
 from lwskit.runtime.cache.handlers import AsyncHandler, BufferedRegistration, Registration
 from lwskit.runtime.cache.listwatch import Applied, Bookmark, Deleted, Replace, WatchEvent
 from lwskit.runtime.cache.mutation import MutationDetector
+from lwskit.runtime.cache.part import Part
 from lwskit.runtime.cache.resync import Resync
 from lwskit.runtime.cache.settings import Scope
 from lwskit.runtime.cache.store import IndexFunction, Store
@@ -23,42 +23,13 @@ from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import ConfigurationError, LwskitError
 from lwskit.runtime.kinds import Kind
-from lwskit.runtime.objects import Key, Obj, Selector, key_of, labels_of, newer, uid_of, version_of
+from lwskit.runtime.objects import Key, Obj, key_of, newer, uid_of, version_of
 from lwskit.runtime.tasks import TaskOwner
 
 log = structlog.get_logger(__name__)
 
 BATCH = 500
 """How many objects of a first list are taken in between two turns of the event loop."""
-
-
-class _Part:
-    """What is known of one scope: how far its watch has told, and where answers to own writes are ahead of it."""
-
-    def __init__(self, scope: Scope, watcher: Watcher) -> None:
-        self.scope = scope
-        self.watcher = watcher
-        self.labels = Selector.parse(scope.label_selector)
-        self.fields = fields.parse(scope.field_selector)
-        self.filled = False
-        """Whether the store has its first list; `synced` is set once that was handed out too."""
-        self.synced = False
-        self.seen = ""
-        self.removed: set[str] = set()
-        """UIDs of what we deleted ourselves and the watch has not told to be gone."""
-        self.ahead: set[Key] = set()
-        """What an answer brought and the watch has not told yet."""
-
-    def progress(self, version: str) -> None:
-        if not self.seen or newer(version, self.seen) or not version.isdecimal():
-            self.seen = version
-
-    def selects(self, obj: Obj, known: bool) -> bool:
-        """Whether an answer belongs here; what only the server can tell counts as unchanged."""
-        if not self.labels.matches(labels_of(obj)):
-            return False
-        match = fields.matches(self.fields, obj)
-        return known if match is None else match
 
 
 class Informer:
@@ -119,7 +90,7 @@ class Informer:
                 on_watch_error(scope, error)
 
         self._parts = [
-            _Part(
+            Part(
                 scope,
                 Watcher(
                     kind,
@@ -265,7 +236,7 @@ class Informer:
         """Take in one event of the watch of a scope: store, views, handlers, in this one step."""
         self._handle(self._parts[scope], event)
 
-    def _handle(self, part: _Part, event: WatchEvent) -> None:
+    def _handle(self, part: Part, event: WatchEvent) -> None:
         match event:
             case Applied(obj):
                 self._applied(part, obj, version := version_of(obj))
@@ -319,7 +290,7 @@ class Informer:
         self._notify("on_delete", old, False)
         return True
 
-    def _part(self, key: Key) -> _Part | None:
+    def _part(self, key: Key) -> Part | None:
         return next((part for part in self._parts if part.scope.has(key.namespace)), None)
 
     def _prepared(self, transform: Transform, obj: Obj) -> Obj:
@@ -334,7 +305,7 @@ class Informer:
         if self._detector is not None:
             self._detector.stored(obj)
 
-    def _applied(self, part: _Part, obj: Obj, version: str) -> None:
+    def _applied(self, part: Part, obj: Obj, version: str) -> None:
         if part.removed and uid_of(obj) in part.removed:
             return
         key = key_of(obj)
@@ -361,7 +332,7 @@ class Informer:
             self._notify("on_delete", old, True)
             self._notify("on_add", obj, False)
 
-    def _deleted(self, part: _Part, obj: Obj) -> None:
+    def _deleted(self, part: Part, obj: Obj) -> None:
         if uid_of(obj) in part.removed:
             part.removed.remove(uid_of(obj))
             return
@@ -378,11 +349,11 @@ class Informer:
             self._notify("on_delete", old, True)
         self._notify("on_delete", obj, False)
 
-    async def _replace(self, part: _Part, event: Replace) -> None:
+    async def _replace(self, part: Part, event: Replace) -> None:
         for _ in self._replacing(part, event.objects, event.version):
             await asyncio.sleep(0)
 
-    def _replacing(self, part: _Part, objects: Sequence[Obj], version: str) -> Iterator[None]:
+    def _replacing(self, part: Part, objects: Sequence[Obj], version: str) -> Iterator[None]:
         """Take in a list. A first one, however long, lets others run meanwhile: nothing else changes what it fills."""
         if part.synced:
             self._relist(part, objects, version)
@@ -417,49 +388,23 @@ class Informer:
             for registration in self._handlers:
                 registration.caught_up()
 
-    def _relist(self, part: _Part, objects: Sequence[Obj], version: str) -> None:
-        listed = {key_of(obj): obj for obj in objects}
-        # A list older than what the watch told means that the server was restored: then only the list counts.
-        if newer(part.seen, version):
-            part.removed.clear()
-            part.ahead.clear()
-        if part.removed:
-            # A list from before our deletion still has the object; one without it leaves nothing to be told.
-            part.removed &= {uid_of(obj) for obj in objects}
-            listed = {key: obj for key, obj in listed.items() if uid_of(obj) not in part.removed}
-        for key in [*part.ahead]:
-            # Answers to our own writes may be ahead of the list.
-            known, rival = self.store.get(key), listed.get(key)
-            if known is not None and newer(version_of(known), version_of(rival) if rival is not None else version):
-                listed[key] = known
-            else:
-                part.ahead.discard(key)
-        gone = [o for o in self.store if (key := key_of(o)) not in listed and part.scope.has(key.namespace)]
-        changes: list[tuple[Obj | None, Obj]] = []
-        unchanged: list[Obj] = []
-        for key, new in listed.items():
-            old = self.store.get(key)
-            if old is not None and version_of(old) == version_of(new) and uid_of(old) == uid_of(new):
-                unchanged.append(old)
-                continue
-            changes.append((old, new))
-            self._put(key, new)
-        for old in gone:
+    def _relist(self, part: Part, objects: Sequence[Obj], version: str) -> None:
+        found = part.compare(self.store, objects, version)
+        for _, new in found.changes:
+            self._put(key_of(new), new)
+        for old in found.gone:
             self.store.remove(key_of(old))
         part.seen = version
         self._views.replace()
-        for old in gone:
+        for old in (*found.gone, *found.replaced):
             self._notify("on_delete", old, True)
-        for old, new in changes:
-            if old is not None and uid_of(old) != uid_of(new):
-                self._notify("on_delete", old, True)
-        for old, new in changes:
+        for old, new in found.changes:
             if old is None or uid_of(old) != uid_of(new):
                 self._notify("on_add", new, False)
             else:
                 self._notify("on_update", old, new)
         for registration in [r for r in self._handlers if r.is_due(self._parts.index(part))]:
-            for obj in unchanged:
+            for obj in found.unchanged:
                 registration.tell("on_update", obj, obj)
 
     def _notify(self, call: str, *arguments: object) -> None:
