@@ -1,4 +1,6 @@
-"""Checks the pages: links lead to files and headings that exist, and the commands shown are commands of the program.
+"""Checks the pages: links lead to files and headings that exist, commands shown exist, files quoted are as they are.
+
+Blocks under `<!-- quote FILE -->` are together, in their order, the whole file; empty lines do not count.
 
 python -m tools.check_docs [FILE...]      README.md, the pages beside it and docs/ unless files are named
 """
@@ -9,6 +11,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 import click
@@ -19,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FENCE = re.compile(r"^(```|~~~)(\w*)\s*$")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$")
+QUOTE = re.compile(r"^<!-- quote (\S+) -->\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROGRAM = re.compile(r"^(?:\$ )?(?:[\w./-]*/)?(?:python3? -m )?lwskit(?= |$)(.*)$")
 
 
@@ -114,11 +118,27 @@ def wrong_commands(page: Path) -> Iterator[str]:
             yield f"{page.relative_to(ROOT)}:{number}: lwskit{call}: {problem}"
 
 
+def wrong_quotes(page: Path) -> Iterator[str]:
+    """Where the files that a page quotes differ from what it shows of them."""
+    shown: dict[str, list[str]] = {}
+    for path, block in QUOTE.findall(page.read_text()):
+        shown.setdefault(path, []).extend(line for line in block.splitlines() if line.strip())
+    for path, lines in shown.items():
+        file = page.parent / path
+        there = [line for line in file.read_text().splitlines() if line.strip()] if file.exists() else []
+        for line, wanted in zip_longest(lines, there):
+            if line != wanted:
+                yield f"{page.relative_to(ROOT)}: the quote of {path} has {line!r}, the file {wanted!r}"
+                break
+
+
 def main(names: Sequence[str]) -> int:
     """Print every fault; 1 if there is one."""
     files = [Path(name).resolve() for name in names] or pages()
-    faults = [fault for page in files for check in (broken_links, wrong_commands) for fault in check(page)]
-    print("\n".join(faults) if faults else f"{len(files)} pages: links and commands are good")
+    faults = [
+        fault for page in files for check in (broken_links, wrong_commands, wrong_quotes) for fault in check(page)
+    ]
+    print("\n".join(faults) if faults else f"{len(files)} pages: links, commands and quotes are good")
     return 1 if faults else 0
 
 

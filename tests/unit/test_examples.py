@@ -15,6 +15,7 @@ from examples.test_a_set import (  # noqa: F401  (its fixtures and tests are col
     test_every_pod_finds_the_leader_of_its_group,
 )
 from lwskit.runtime.clock import Clock
+from tests.unit import test_tutorial
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -27,14 +28,16 @@ async def test_the_reconcilers_in_a_program_of_ones_own(clock: Clock) -> None:
 
 
 def test_every_test_of_an_example_runs_here() -> None:
-    text = (EXAMPLES / "test_a_set.py").read_text()
-    tests = {line.split("(")[0].removeprefix("async def ") for line in text.splitlines() if "def test_" in line}
-    assert tests
-    assert tests <= globals().keys()
+    collected = globals().keys() | vars(test_tutorial).keys()
+    for path in EXAMPLES.glob("test_*.py"):
+        lines = path.read_text().splitlines()
+        tests = {line.split("(")[0].removeprefix("async def ") for line in lines if "def test_" in line}
+        assert tests
+        assert tests <= collected
 
 
 def test_every_example_is_run_here_and_mentioned_in_the_pages() -> None:
     pages = "".join(page.read_text() for page in (EXAMPLES.parent / "docs").glob("*.md"))
     names = {path.name for path in EXAMPLES.glob("*.py")}
-    assert names == {"embed_reconcilers.py", "test_a_set.py"}
+    assert names == {"embed_reconcilers.py", "test_a_set.py", "copy_configmap.py", "test_copy_configmap.py"}
     assert not [name for name in names if f"../examples/{name}" not in pages]

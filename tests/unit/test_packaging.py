@@ -87,3 +87,17 @@ def test_a_page_may_show_only_commands_that_exist(tmp_path: Path, monkeypatch: p
         "page.md:3: lwskit --loud: cli has no option --loud",
         "page.md:1: lwskit dance: there is no command dance",
     ]
+
+
+def test_quotes_are_as_the_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not [fault for page in check_docs.pages() for fault in check_docs.wrong_quotes(page)]
+    monkeypatch.setattr(check_docs, "ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    quote = "<!-- quote a.py -->\n```python\n{}\n```\n"
+    page.write_text(quote.format("x = 1") + "text\n" + quote.format("y = 2\nz = 3"))
+    (tmp_path / "a.py").write_text("x = 1\n\n\ny = 2\n\nz = 3\n")
+    assert list(check_docs.wrong_quotes(page)) == []
+    (tmp_path / "a.py").write_text("x = 1\ny = 2\n")
+    assert list(check_docs.wrong_quotes(page)) == ["page.md: the quote of a.py has 'z = 3', the file None"]
+    (tmp_path / "a.py").unlink()
+    assert list(check_docs.wrong_quotes(page)) == ["page.md: the quote of a.py has 'x = 1', the file None"]
