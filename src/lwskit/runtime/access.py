@@ -107,7 +107,10 @@ class ReviewFilter:
         return None if refusal is None else web.Response(status=refusal[0], text=refusal[1] + "\n")
 
     async def check(self, method: str, path: str, authorization: str) -> tuple[int, str] | None:
-        """HTTP status and text of the refusal for a request with this header, None when it may go on."""
+        """HTTP status and text of the refusal for a request with this header, None when it may go on.
+
+        When cancelled, nothing is remembered.
+        """
         scheme, _, token = authorization.strip().partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:

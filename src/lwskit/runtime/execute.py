@@ -137,7 +137,10 @@ class Executor:
         return plan.result
 
     async def refresh(self, keys: tuple[tuple[Kind, Key], ...]) -> dict[tuple[Kind, Key], Obj | None]:
-        """Read objects live and hand them to the cache; None for those that do not exist. Raises ApiError."""
+        """Read objects live and hand them to the cache; None for those that do not exist. Raises ApiError.
+
+        When cancelled, the cache keeps what was read until then.
+        """
         found: dict[tuple[Kind, Key], Obj | None] = {}
         for kind, key in keys:
             try:

@@ -27,7 +27,7 @@ class FencedTransport:
     """Passes reads on to another transport, and writes only while this process leads.
 
     A reconcile that blocks the event loop for longer than the Lease lasts would otherwise go on with its next write
-    before the elector has had a turn to notice.
+    before the elector has had a turn to notice. Cancellation is the other transport's.
     """
 
     def __init__(self, inner: Transport, leadership: Leadership) -> None:

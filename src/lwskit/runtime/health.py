@@ -24,7 +24,10 @@ def ping() -> None:
 
 
 class Checks:
-    """The checks of one endpoint, called `title` in its answers. Without any there is an implicit ping."""
+    """The checks of one endpoint, called `title` in its answers. Without any there is an implicit ping.
+
+    Cancelling it cancels the check under way.
+    """
 
     def __init__(self, title: str) -> None:
         self.title = title

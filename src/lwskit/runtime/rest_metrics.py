@@ -31,7 +31,7 @@ class RestStats:
 class CountingTransport:
     """Passes requests on to another transport and counts them; `host` is the label, for example `10.0.0.1:443`.
 
-    A watch counts once, when its answer begins.
+    A watch counts once, when its answer begins. Cancellation is the other transport's.
     """
 
     def __init__(self, inner: Transport, stats: RestStats, host: str, clock: Clock) -> None:

@@ -46,7 +46,7 @@ class ReaderLike(Protocol):
     """Where the present state is read: a client, or a cache's Reader."""
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Obj:
-        """One object. Raises NotFound."""
+        """One object. Raises NotFound. Cancelling it only ends the wait."""
         ...
 
 

@@ -110,7 +110,10 @@ class WebhookServer:
             self._listener = None
 
     async def check_started(self) -> None:
-        """For readiness: raise LwskitError unless the server answers a TLS connection of this process."""
+        """For readiness: raise LwskitError unless the server answers a TLS connection of this process.
+
+        When cancelled, the connection is given up.
+        """
         if self._port == DISABLED:
             return
         if self._listener is None or not self.serving.is_set():

@@ -53,6 +53,7 @@ class TestCluster:
     `client` is an administrator's, `clock` the cluster's time, `namespace` is fresh, `kubelet` plays the node's part
     for pods that no scheduler has placed. `mode` is one of MODES. `server` is the embedded API server, None on a real
     cluster; `kubeconfig` is the path of a real one's, empty when embedded. `transport` connects for a user agent.
+    Cancelling a coroutine ends its wait; a write under way may or may not have taken effect.
     """
 
     __test__ = False

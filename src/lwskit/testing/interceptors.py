@@ -100,7 +100,8 @@ class _Watch:
 class Interceptor:
     """A Transport around another one.
 
-    `requests` is the record of all that passed, oldest first. Rules apply in the order in which they were made.
+    `requests` is the record of all that passed, oldest first. Rules apply in the order in which they were made. A
+    request that is cancelled while a rule delays it is not sent; otherwise cancellation is the inner transport's.
     """
 
     def __init__(self, inner: Transport, *, user_agent: str = "") -> None:

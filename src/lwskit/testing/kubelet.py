@@ -25,7 +25,7 @@ class Kubelet:
     """Plays the kubelet for the pods of one namespace.
 
     Statuses are written for the incarnation that was read: one that was replaced meanwhile is left alone. Methods that
-    take pod names raise NotFound for a pod that does not exist.
+    take pod names raise NotFound for a pod that does not exist. A cancelled call may have written some of the statuses.
     """
 
     def __init__(self, client: Client, clock: Clock, namespace: str) -> None:

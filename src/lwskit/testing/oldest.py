@@ -28,7 +28,8 @@ class OldestServer:
 
     `store` is the embedded server's. Without `streaming` streaming lists are refused, as where the gate WatchList is
     off. While the cache `lags`, lists at version 0 show what it has, lists at a later version are waited for and then
-    answered 504, watches bring nothing, and lists without a version are as new as ever. Specification: 60 §12; 70 §2.4.
+    answered 504, watches bring nothing, and lists without a version are as new as ever. Cancellation is the inner
+    transport's. Specification: 60 §12; 70 §2.4.
     """
 
     def __init__(self, inner: Transport, store: Store, *, streaming: bool = True) -> None:

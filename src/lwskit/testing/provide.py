@@ -31,7 +31,8 @@ async def provide(
     """A cluster with these CRDs, a fresh namespace, and the programs under test running, for the length of the block.
 
     `mode` is one of `cluster.MODES`. Raises ConfigurationError when a real cluster is asked for and no kubeconfig is
-    given. On a real cluster CRDs stay, since other tests may need them; the namespace is removed.
+    given. On a real cluster CRDs stay, since other tests may need them; the namespace is removed. When the block is
+    cancelled, the same is cleared away.
     """
     make = _embedded if mode == EMBEDDED else _real
     async with make(mode, options, crds) as cluster, AsyncExitStack() as stack:

@@ -17,7 +17,8 @@ REQUESTS = 25
 async def describe(cluster: TestCluster, *kinds: Kind) -> str:
     """One line for each object of the namespace, the last events, and what the programs under test asked for.
 
-    `kinds` come before the usual ones. Kinds that the cluster does not serve are left out.
+    `kinds` come before the usual ones. Kinds that the cluster does not serve are left out. Cancelling it only ends the
+    reading.
     """
     lines = [f"cluster: {cluster.mode}, namespace {cluster.namespace}, at {cluster.clock.now().isoformat()}"]
     for kind in (*kinds, *SHOWN):

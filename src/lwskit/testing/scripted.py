@@ -85,7 +85,10 @@ class Fail:
 
 
 class Stream:
-    """A watch answer: bytes to send, seconds to let pass, an exception to break with; then it ends."""
+    """A watch answer: bytes to send, seconds to let pass, an exception to break with; then it ends.
+
+    A cancelled read loses the part that it waited for.
+    """
 
     def __init__(self, *parts: bytes | float | Exception) -> None:
         self.parts = parts
@@ -121,7 +124,8 @@ class _Refusal:
 class Script:
     """A Transport that answers requests in turn and remembers them with their time.
 
-    After the last part a request hangs for ever. `open` counts the streams that are open.
+    After the last part a request hangs for ever. `open` counts the streams that are open. A cancelled request has used
+    its part up.
     """
 
     def __init__(self, *parts: Part) -> None:

@@ -23,7 +23,10 @@ _SLACK = 0.01
 
 
 class AsyncHandler(Protocol):
-    """Who is told of changes and may wait meanwhile: every handler has a buffer without limit and a task of its own."""
+    """Who is told of changes and may wait meanwhile: every handler has a buffer without limit and a task of its own.
+
+    A call under way is cancelled when the informer ends.
+    """
 
     async def on_add(self, obj: Obj, initial: bool) -> None:
         """An object came; `initial` while the first list, or the replay for a late handler, is handed out."""

@@ -83,7 +83,10 @@ class Reader:
         return [copy_of(o) if _copies(informer, o["metadata"].get("namespace"), copy) else o for o in chosen]
 
     async def list_object(self, kind: Kind, namespace: str | None = None, **options: Any) -> Obj:
-        """What `list` gives, as the List object that a server answers with; its `metadata.continue` is no token."""
+        """What `list` gives, as the List object that a server answers with; its `metadata.continue` is no token.
+
+        Raises, and is cancelled, as `list`.
+        """
         return {
             "apiVersion": kind.api_version,
             "kind": f"{kind.kind}List",

@@ -33,7 +33,10 @@ class Loader(Protocol):
     """What `kubernetes_asyncio.config.load_kube_config` returns: it can read the credentials again."""
 
     async def load_and_set(self, client_configuration: Any) -> None:
-        """Put what the kubeconfig says into a Configuration; an exec plugin runs if its credentials have expired."""
+        """Put what the kubeconfig says into a Configuration; an exec plugin runs if its credentials have expired.
+
+        It may be cancelled at any time.
+        """
         ...
 
 

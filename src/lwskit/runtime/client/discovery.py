@@ -18,7 +18,7 @@ class Discovery:
     async def find(self, api_version: str, kind: str) -> Kind:
         """The kind that objects with this `apiVersion` and `kind` are of. A miss asks the server once more.
 
-        Raises ConfigurationError when the server does not serve it.
+        Raises ConfigurationError when the server does not serve it. When cancelled, nothing is kept.
         """
         found = self._known.get(api_version, {}).get(kind)
         if found is None:

@@ -89,7 +89,8 @@ class HttpTransport:
     async def stream(self, request: HttpRequest, *, idle_timeout: float | None = None) -> AsyncIterator[_Stream]:
         """Send and hand out the answer while it arrives; silence of `idle_timeout` seconds raises ConnectionFailed.
 
-        The answer's head must come within the time of a call. Leaving the context closes the connection.
+        The answer's head must come within the time of a call. Leaving the context closes the connection. So does
+        cancelling it.
         """
         try:
             async with asyncio.timeout(self._timeout):
@@ -103,7 +104,10 @@ class HttpTransport:
             response.close()
 
     async def close(self) -> None:
-        """Release connections; later calls raise ConnectionFailed."""
+        """Release connections; later calls raise ConnectionFailed.
+
+        Cancelled, connections may stay open until the loop ends.
+        """
         self._closed = True
         if self._session is not None:
             session, self._session = self._session, None

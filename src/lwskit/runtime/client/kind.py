@@ -19,7 +19,10 @@ _Many: TypeAlias = list[T]
 
 
 class SubresourceClient(Generic[T]):
-    """The verbs of one subresource of a kind. Made by KindClient (specification: 70 §6.1)."""
+    """The verbs of one subresource of a kind. Made by KindClient (specification: 70 §6.1).
+
+    Errors and cancellation are those of the client's methods.
+    """
 
     def __init__(self, client: Client, kind: Kind, name: str, namespace: str | None = None) -> None:
         self._client = client

@@ -16,7 +16,8 @@ class ThrottledTransport:
 
     Nothing is limited without it: servers share themselves out fairly. Requests go out in the order in which they came;
     a repeated request counts again, a watch once. Raises ConfigurationError for a rate or burst that lets nothing
-    through.
+    through. A request that is cancelled while it waits for its turn is not sent; otherwise cancellation is the inner
+    transport's.
     """
 
     def __init__(self, inner: Transport, rate: float, burst: int, clock: Clock) -> None:

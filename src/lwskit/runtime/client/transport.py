@@ -29,7 +29,10 @@ class HttpResponse:
 
 
 class StreamResponse(Protocol):
-    """An answer whose body arrives in chunks; chunk boundaries fall anywhere."""
+    """An answer whose body arrives in chunks; chunk boundaries fall anywhere.
+
+    When a read is cancelled, what has arrived may be lost.
+    """
 
     @property
     def status(self) -> int:
@@ -67,5 +70,5 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> None:
-        """Release connections; later calls raise ConnectionFailed."""
+        """Release connections; later calls raise ConnectionFailed. Cancelled, some may stay open."""
         ...

@@ -146,7 +146,10 @@ class AsyncMap:
         self._function = function
 
     async def requests(self, event: Event) -> Iterable[Request]:
-        """The requests for one event, each once; of an update first those for the old object."""
+        """The requests for one event, each once; of an update first those for the old object.
+
+        When cancelled, there are none.
+        """
         found: dict[Request, None] = {}
         for obj in objects_of(event):
             found |= dict.fromkeys(await self._function(obj))

@@ -69,7 +69,7 @@ class InformerLike(Protocol):
         ...
 
     async def wait_synced(self) -> None:
-        """Return when the first list was applied and told."""
+        """Return when the first list was applied and told. Cancelling it only ends the wait."""
         ...
 
 
@@ -118,7 +118,10 @@ class Dispatcher:
 
 
 class AsyncDispatcher:
-    """Does what a Dispatcher does for a handler that waits; an informer calls it from a task of its own."""
+    """Does what a Dispatcher does for a handler that waits; an informer calls it from a task of its own.
+
+    When one of its calls is cancelled, no request of that event is queued.
+    """
 
     def __init__(
         self,
@@ -215,7 +218,7 @@ class ChannelSource:
         self._dispatchers.append(Dispatcher(queue, self._handler, (*predicates, *self._predicates)))
 
     async def wait_synced(self) -> None:
-        """Return at once: there is nothing to wait for."""
+        """Return at once: there is nothing to wait for. It cannot be cancelled."""
 
     def send(self, obj: Obj) -> None:
         """Tell every queue about an object."""
@@ -234,7 +237,7 @@ class InformerSource(KindSource):
     """The events of one informer whose first list nothing waits for."""
 
     async def wait_synced(self) -> None:
-        """Return at once."""
+        """Return at once. It cannot be cancelled."""
 
     def __str__(self) -> str:
         return f"informer source: {self._informer.kind.qualified}"
@@ -252,7 +255,7 @@ class FunctionSource:
         self._function(queue)
 
     async def wait_synced(self) -> None:
-        """Return at once: there is nothing to wait for."""
+        """Return at once: there is nothing to wait for. It cannot be cancelled."""
 
     def __str__(self) -> str:
         return "function source"
