@@ -166,6 +166,8 @@ class ListWatch:
         self._on_health = on_health
         self.leaving = False
         """True when the driver is to close the stream it reads."""
+        self.skipped = ""
+        """What the last line was, where it was no object of the kind and has been passed over."""
         self.last_error: LwskitError | None = None
         """Why the last round or request failed; None once things work again."""
         self._rng = rng
@@ -312,6 +314,8 @@ class ListWatch:
             self._stream_failed(error_from_status(status), now)
             return None
         if not self._expected(kind, obj):
+            what = obj.get("kind", "an object without kind") if isinstance(obj, dict) else "no object"
+            self.skipped = f"{kind} of {what}"
             return None
         if self._phase is _Phase.STREAM:
             return self._collect(kind, obj)

@@ -68,6 +68,7 @@ class Watcher:
         )
         self._on_error = on_error
         self._told = ""
+        self._patience: asyncio.TimerHandle | None = None
 
     @property
     def healthy(self) -> bool:
@@ -158,12 +159,13 @@ class Watcher:
         chunks = response.chunks()
         while True:
             collecting = machine.collecting
-            impatient = asyncio.get_running_loop().call_later(PATIENCE, self._impatient) if collecting else None
+            if collecting:
+                self._be_patient()
             try:
                 chunk = await self._chunk(chunks, initial if collecting else idle)
             finally:
-                if impatient is not None:
-                    impatient.cancel()
+                if self._patience is not None:
+                    self._patience.cancel()
             if chunk is None:
                 machine.ended(None, now())
                 return
@@ -172,14 +174,21 @@ class Watcher:
                 if event is None:
                     if machine.leaving:
                         return
+                    if machine.skipped:
+                        log.warning("passed over in a watch", kind=self._kind.qualified, what=machine.skipped)
+                        machine.skipped = ""
                 elif isinstance(event, Replace):
                     await self._replace(event, sink, replace)
                 else:
                     sink(event)
 
+    def _be_patient(self) -> None:
+        self._patience = asyncio.get_running_loop().call_later(PATIENCE, self._impatient)
+
     def _impatient(self) -> None:
-        text = "still waiting for the initial objects of a streaming list"
+        text = "nothing new for a while of the initial objects of a streaming list"
         log.warning(text, kind=self._kind.qualified, seconds=PATIENCE)
+        self._be_patient()
 
     async def _chunk(self, chunks: AsyncIterator[bytes], silence: float) -> bytes | None:
         """The next chunk, None at the end. Raises ConnectionFailed after `silence` seconds without one."""

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+import structlog
 
 from lwskit.runtime.cache.listwatch import Backoff
 from lwskit.runtime.cache.watcher import Watcher
@@ -212,8 +213,16 @@ async def test_events_that_are_no_objects_of_the_kind_are_skipped(start: Start) 
         event("ADDED", {**pod("s", 9), "kind": "Service"}),
         event("ADDED", [1]),
     ]
-    run = await start(Listing([], 7), Stream(2.0, *odd, event("ADDED", pod("a", 8))), settle=3)
+    with structlog.testing.capture_logs() as logs:
+        run = await start(Listing([], 7), Stream(2.0, *odd, event("ADDED", pod("a", 8))), settle=3)
     assert run.stored() == ["a@8"]
+    assert [entry["what"] for entry in logs if entry["event"] == "passed over in a watch"] == [
+        "ADDED of Table",
+        "ADDED of Pod",
+        "STRANGE of Pod",
+        "ADDED of Service",
+        "ADDED of no object",
+    ]
     assert run.script.queries[-1] == WATCH | {"resourceVersion": "8"}
 
 
@@ -298,8 +307,11 @@ async def test_a_server_that_refuses_streaming_lists_is_listed_plainly(start: St
 
 
 async def test_a_server_that_ignores_the_wish_for_initial_events_is_listed_plainly(start: Start) -> None:
-    run = await start(Stream(1e6), Listing([pod("a", 1)], 7), streaming=True, settle=31)
+    with structlog.testing.capture_logs() as logs:
+        run = await start(Stream(1e6), Listing([pod("a", 1)], 7), streaming=True, settle=31)
     assert run.stored() == ["a@1"]
+    # After ten and twenty seconds; after thirty it is given up.
+    assert [entry["event"].split(" of ")[0] for entry in logs[:2]] == ["nothing new for a while"] * 2
 
 
 async def test_a_stream_that_ends_before_the_end_bookmark_shows_nothing(start: Start, clock: Clock) -> None:
