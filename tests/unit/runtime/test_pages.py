@@ -59,8 +59,8 @@ async def test_the_examples_of_the_page_run(
 
 
 def test_every_page_of_the_library_runs() -> None:
-    """A page that the start page names is run: here, as the client's, or because it quotes files that are run."""
+    """What the start page names is run: here, by a test of its own, or because it quotes files that are run."""
     table = (DOCS / "runtime.md").read_text()
     named = set(re.findall(r"^\| \[[^\]]+\]\(([\w-]+\.md)\)", table, re.MULTILINE))
     with_code = {name for name in named if BLOCK.search((DOCS / name).read_text())}
-    assert with_code - PAGES.keys() == {"client.md", "testing.md", "tutorial.md"}
+    assert with_code - PAGES.keys() == {"cache.md", "client.md", "testing.md", "tutorial.md"}
