@@ -97,8 +97,14 @@ def conformance(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Start-up time, memory, and requests per group."""
+    """The controller core against orjson, asyncio and other clients; on a real control plane, the manager's costs."""
     install(session, "test")
+    kopf = Path(session.cache_dir, "kopf")
+    if not (kopf / "bin" / "kopf").exists():
+        session.run("python", "-m", "venv", str(kopf), silent=True)
+        session.run(str(kopf / "bin" / "pip"), "install", "-q", "kopf", external=True, success_codes=[0, 1])
+    python = {"LWSKIT_BENCH_KOPF": str(kopf / "bin" / "python")} if (kopf / "bin" / "kopf").exists() else {}
+    session.run("python", "-m", "tests.bench.runtime", env=python)
     session.run("python", "-m", "tests.bench.groups", *session.posargs)
 
 
