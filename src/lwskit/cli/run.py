@@ -11,8 +11,8 @@ import click
 
 from lwskit.cli.interrupt import run_until_interrupted
 from lwskit.cli.logs import log_options
-from lwskit.manager import development, version
-from lwskit.manager.options import DEFAULT_NAMESPACE, ElectionOptions, Options
+from lwskit.manager import development, leases, version
+from lwskit.manager.options import DEFAULT_NAMESPACE, LEASE_NAME, ElectionOptions, Options
 from lwskit.manager.program import FIELD_MANAGER, Program
 from lwskit.manager.servers import webhook_server
 from lwskit.runtime.certs import make_ca, make_server_cert
@@ -33,7 +33,7 @@ LOOPBACK = "127.0.0.1"
     "--webhook-url", metavar="URL", help="https://HOST:PORT by which the API server reaches this machine's webhooks."
 )
 @click.option("--cleanup", is_flag=True, help="Only remove what an earlier run left behind, and exit.")
-@log_options
+@log_options()
 def command(
     kubeconfig: str | None,
     context_name: str | None,
@@ -47,7 +47,7 @@ def command(
     The webhooks are registered with a certificate made for this run; Ctrl-C withdraws them. CRDs stay.
     """
     if cleanup:
-        run_until_interrupted(_cleanup(kubeconfig, context_name))
+        run_until_interrupted(_cleanup(kubeconfig, context_name, namespace))
         return
     host, port = development.check_url(webhook_url) if webhook_url else (LOOPBACK, webhook_port)
     options = Options(
@@ -62,9 +62,11 @@ async def _connect(kubeconfig: str | None, context: str | None, clock: Clock) ->
     return await connect(kubeconfig, context, user_agent=version.user_agent(), field_manager=FIELD_MANAGER, clock=clock)
 
 
-async def _cleanup(kubeconfig: str | None, context: str | None) -> None:
-    client = await _connect(kubeconfig, context, RealClock())
+async def _cleanup(kubeconfig: str | None, context: str | None, namespace: str) -> None:
+    clock = RealClock()
+    client = await _connect(kubeconfig, context, clock)
     try:
+        await leases.retire(client, namespace, LEASE_NAME, clock, _say_waiting)
         removed = await development.cleanup(client)
         for name in removed:
             click.echo(f"removed {name}")
@@ -74,6 +76,10 @@ async def _cleanup(kubeconfig: str | None, context: str | None) -> None:
         await client.close()
 
 
+def _say_waiting(holder: str, seconds: float) -> None:
+    click.echo(f"{holder} holds the Lease; waiting up to {seconds:g} s to see whether it still renews it")
+
+
 async def _run(
     kubeconfig: str | None, context: str | None, options: Options, host: str, port: int, url: str | None
 ) -> None:
@@ -81,7 +87,7 @@ async def _run(
     client = await _connect(kubeconfig, context, clock)
     try:
         with tempfile.TemporaryDirectory(prefix="lwskit-run-") as folder:
-            await development.prepare(client, options.election, options.namespace, clock)
+            await development.prepare(client, options.election, options.namespace, clock, _say_waiting)
             ca = make_ca(clock.now(), rng)
             names, addresses = ([], [host]) if _is_address(host) else ([host], [])
             certificate = make_server_cert(ca, names, addresses, clock.now(), rng)

@@ -41,7 +41,7 @@ async def embedded_session(*, nodes: int, without: Collection[str] = (), speed: 
     """
     clock, rng = RealClock(), real_random()
     cluster = Cluster(clock, rng, nodes=nodes, without=frozenset(without) - {MANAGER}, crds=crds(), speed=speed)
-    async with cluster, asyncio.TaskGroup() as tasks:
+    async with aclosing_server(cluster.server), cluster, asyncio.TaskGroup() as tasks:
         running: asyncio.Task[None] | None = None
         if MANAGER not in without:
             hostname = platform.node() or "localhost"
@@ -52,6 +52,15 @@ async def embedded_session(*, nodes: int, without: Collection[str] = (), speed: 
         yield Session(cluster.server, cluster.client)
         if running is not None:
             running.cancel()
+
+
+@asynccontextmanager
+async def aclosing_server(server: ApiServer) -> AsyncIterator[None]:
+    """Close the server's connections to webhooks at the end of the block."""
+    try:
+        yield
+    finally:
+        await server.close()
 
 
 async def _first(event: asyncio.Event, running: asyncio.Task[None]) -> None:

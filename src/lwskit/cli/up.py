@@ -32,7 +32,7 @@ DEFAULT_KUBECONFIG = Path("lwskit.kubeconfig")
 @click.option(
     "--speed", default=1.0, show_default=True, type=click.FloatRange(0, min_open=True), help="Divides kubelet delays."
 )
-@log_options
+@log_options("error")
 def command(port: int, kubeconfig_out: Path, nodes: int, without: tuple[str, ...], speed: float) -> None:
     """Start a Kubernetes cluster with LeaderWorkerSets in this process and serve it for kubectl until Ctrl-C."""
     run_until_interrupted(_up(port, kubeconfig_out.absolute(), nodes, without, speed))

@@ -156,7 +156,11 @@ class ApiServer:
             if call.verb == "watch":
                 stream = self._reader.watch(call)
                 return HttpResponse(200, await stream.read(), stream.headers)
-            return await self._dispatch(call)
+            try:
+                return await self._dispatch(call)
+            except ApiError as e:
+                answer = refusal(e)
+                return HttpResponse(answer.status, answer.body, {**answer.headers, **warning_headers(call)})
         except UnknownPathError:
             return HttpResponse(404, b"404 page not found\n", {"content-type": "text/plain; charset=utf-8"})
         except ApiError as e:
@@ -226,11 +230,13 @@ class ApiServer:
             content_type, body = form.content_type, form.one(obj)
         else:
             body = orjson.dumps(obj)
-        headers = {"content-type": content_type}
-        if call.warnings:
-            quoted = [w.replace("\\", "\\\\").replace('"', '\\"') for w in call.warnings]
-            headers["warning"] = ", ".join(f'299 - "{w}"' for w in quoted)
-        return HttpResponse(code, body, headers)
+        return HttpResponse(code, body, {"content-type": content_type, **warning_headers(call)})
+
+
+def warning_headers(call: Call) -> dict[str, str]:
+    """The header that tells the client what was noticed, if anything was; each warning once."""
+    quoted = [w.replace("\\", "\\\\").replace('"', '\\"') for w in dict.fromkeys(call.warnings)]
+    return {"warning": ", ".join(f'299 - "{w}"' for w in quoted)} if quoted else {}
 
 
 class Complete:

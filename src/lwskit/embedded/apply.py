@@ -31,17 +31,18 @@ class Applier:
 
     def created(self, call: Call, config: Obj) -> Obj:
         """The object that an apply makes when there is none. Raises the ApiError of a refusal."""
-        uid = (config.get("metadata") or {}).get("uid")
-        if uid:
-            text = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-            raise failures.conflict(call.resource.group, call.resource.plural, call.name, text)
         meta: Obj = {"name": call.name}
         if call.resource.namespaced:
             meta["namespace"] = call.namespace
         empty = orjson.loads(orjson.dumps(self._b.fields.empty(call.resource)))
         empty |= {"apiVersion": call.resource.api_version, "kind": call.resource.kind}
         empty["metadata"] = {**empty.get("metadata", {}), **meta}
-        return self.applied(call, empty, config)
+        new = self.applied(call, empty, config)
+        uid = new["metadata"].get("uid")
+        if uid:
+            text = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise failures.conflict(call.resource.group, call.resource.plural, call.name, text)
+        return new
 
     def applied(self, call: Call, current: Obj, config: Obj) -> Obj:
         """The current object after an apply, a fresh object. Raises the ApiError of a refusal."""
@@ -55,10 +56,12 @@ class Applier:
         try:
             merging.check(node, config)
         except merging.UndeclaredError as e:
-            meta = config.get("metadata") or {}
+            given = config.get("metadata")
+            meta = given if isinstance(given, dict) else {}
             place = f"{meta.get('namespace', '')}/{meta.get('name', '')}"
+            version = _shown_version(resource.api_version)
             raise ApiError(
-                f"failed to create typed patch object ({place}; {resource.api_version}, Kind={resource.kind}): {e}",
+                f"failed to create typed patch object ({place}; {version}, Kind={resource.kind}): {e}",
                 code=500,
                 reason="",
             ) from e
@@ -67,7 +70,7 @@ class Applier:
         who = managedfields.identity(call.manager, "Apply", resource.api_version, call.subresource)
         if not managers and "uid" in current["metadata"]:
             ignored = managedfields.reset_fields(resource, call.subresource)
-            before = managedfields.identity(BEFORE_FIRST_APPLY, "Update", resource.api_version, "")
+            before = managedfields.identity(BEFORE_FIRST_APPLY, "Update", resource.api_version, call.subresource)
             managers = b.fields.take({}, node, b.fields.empty(resource), live, before, ignored)
         force = call.params.get("force", "").lower() in ("1", "true", "t")
         merged, found = self._apply(node, live, config, managers, who, call, force)
@@ -79,16 +82,14 @@ class Applier:
         return b.codec.decode(resource, new, "Ignore", keep_nulls=True)
 
     def _check(self, call: Call, config: Obj) -> None:
-        resource, meta = call.resource, config.get("metadata") or {}
+        resource = call.resource
+        given = config.get("metadata")
+        meta: Obj = given if isinstance(given, dict) else {}
         version, kind = config.get("apiVersion", ""), config.get("kind", "")
         if (version, kind) != (resource.api_version, resource.kind):
-            raise bad_request(f"invalid object type: {version}, Kind={kind}")
+            raise bad_request(f"invalid object type: {_shown_version(version)}, Kind={kind}")
         if meta.get("managedFields"):
             raise bad_request("metadata.managedFields must be nil")
-        if meta.get("name") not in (None, call.name):
-            raise bad_request(
-                f"the name of the object ({meta['name']}) does not match the name on the URL ({call.name})"
-            )
 
     def _apply(
         self, node: Node, live: Obj, config: Obj, managers: Managers, who: Identity, call: Call, force: bool
@@ -122,7 +123,7 @@ class Applier:
                 left = owned.paths - conflicts.get(other, set()) - difference.removed
             if left:
                 found[other] = Owned(left, owned.api_version, owned.time)
-        if who in found and not difference.empty:
+        if who in found and merged != live:
             found[who] = Owned(found[who].paths, found[who].api_version, self._b.fields.now())
         return merged, found
 
@@ -159,6 +160,11 @@ class Applier:
             return
         if annotations and LAST_APPLIED in annotations:
             annotations[LAST_APPLIED] = orjson.dumps(config).decode() + "\n"
+
+
+def _shown_version(version: str) -> str:
+    """A group and version as the server prints them: the core group is empty."""
+    return version if "/" in version or not version else f"/{version}"
 
 
 def conflict(conflicts: dict[Identity, Paths]) -> Conflict:

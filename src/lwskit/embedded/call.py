@@ -6,15 +6,25 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from lwskit.embedded.failures import (
+    FieldError,
     bad_request,
+    forbidden_field,
     invalid_options,
+    invalid_value,
     method_not_allowed,
     no_such_resource,
     not_found,
     not_supported,
+    required,
+    too_long,
 )
 from lwskit.embedded.resources import Registry, Resource
+from lwskit.runtime.client.requests import PatchType
 from lwskit.runtime.client.transport import HttpRequest
+from lwskit.runtime.errors import UnsupportedMediaType
+
+_PATCH_TYPES = (PatchType.JSON, PatchType.MERGE, PatchType.STRATEGIC, PatchType.APPLY)
+_MANAGER_LIMIT = 128
 
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -120,6 +130,7 @@ def _check(call: Call) -> None:
             raise not_found(resource, call.name) if resource.custom else no_such_resource()
         if call.verb not in found.verbs:
             raise method_not_allowed()
+        _check_options(call)
         return
     if call.verb not in resource.verbs:
         raise method_not_allowed()
@@ -135,10 +146,19 @@ def _check(call: Call) -> None:
 
 
 def _check_options(call: Call) -> None:
+    """Raises UnsupportedMediaType and Invalid for what is refused before the body is read."""
     kind = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}.get(call.verb)
     if kind is None:
         return
-    errors = []
+    errors: list[FieldError] = []
+    if kind == "PatchOptions":
+        _check_patch_type(call)
+        applies = call.content_type == PatchType.APPLY
+        if applies and not call.params.get("fieldManager"):
+            errors.append(required("fieldManager", "is required for apply patch"))
+        if not applies and call.params.get("force"):
+            errors.append(forbidden_field("force", "may not be specified for non-apply patch"))
+    errors.extend(_manager_errors(call.params.get("fieldManager", "")))
     dry_run = call.params.get("dryRun")
     if dry_run is not None and dry_run != "All":
         errors.append(not_supported("dryRun", [dry_run], ["All"]))
@@ -146,3 +166,20 @@ def _check_options(call: Call) -> None:
         errors.append(not_supported("fieldValidation", call.params["fieldValidation"], _VALIDATIONS))
     if errors:
         raise invalid_options(kind, errors)
+
+
+def _check_patch_type(call: Call) -> None:
+    if call.content_type not in _PATCH_TYPES:
+        raise UnsupportedMediaType("415: Unsupported Media Type", details={})
+    if call.content_type == PatchType.STRATEGIC and call.resource.custom is not None:
+        raise UnsupportedMediaType(
+            "the body of the request was in an unknown format - accepted media types include: "
+            "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+        )
+
+
+def _manager_errors(name: str) -> list[FieldError]:
+    errors = [too_long("fieldManager", _MANAGER_LIMIT)] if len(name.encode()) > _MANAGER_LIMIT else []
+    if not name.isprintable():
+        errors.append(invalid_value("fieldManager", name, "should only contain printable characters"))
+    return errors

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lwskit.embedded import addresses, crds, deletion
+from lwskit.embedded import crds, deletion, services
 from lwskit.embedded.backend import Backend
 from lwskit.embedded.resources import Resource
 from lwskit.embedded.store import Entry, key
@@ -19,8 +19,18 @@ def before_create(b: Backend, resource: Resource, obj: Obj) -> None:
         finalizers = obj["metadata"].setdefault("finalizers", [])
         if CLEANUP not in finalizers:
             finalizers.append(CLEANUP)
-    elif resource.storage == "/services":
-        addresses.allocate(b.store, b.rng, obj)
+
+
+def begin_create(b: Backend, resource: Resource, obj: Obj) -> None:
+    """Allocate what a new object needs before anything else looks at it. Raises Invalid."""
+    if resource.storage == "/services":
+        services.begin_create(b.store, b.rng, obj)
+
+
+def begin_update(b: Backend, resource: Resource, new: Obj, old: Obj, subresource: str) -> None:
+    """Allocate what a changed object needs before anything else looks at it. Raises Invalid."""
+    if resource.storage == "/services" and subresource == "":
+        services.begin_update(b.store, b.rng, new, old)
 
 
 def before_update(b: Backend, resource: Resource, new: Obj, old: Obj, subresource: str) -> None:
@@ -29,8 +39,6 @@ def before_update(b: Backend, resource: Resource, new: Obj, old: Obj, subresourc
         crds.complete(new)
         if not crds.validate(new):
             new["status"] = crds.status({**new, "status": old.get("status")}, b.now())
-    elif resource.storage == "/services" and subresource == "":
-        addresses.allocate(b.store, b.rng, new)
 
 
 def after(b: Backend, resource: Resource, entry: Entry, *, removed: bool) -> None:

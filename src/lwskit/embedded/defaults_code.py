@@ -67,15 +67,23 @@ def service_spec(value: Value) -> None:
         if not port.get("targetPort"):
             port["targetPort"] = port.get("port")
     kind = value.get("type") or "ClusterIP"
-    if kind in ("NodePort", "LoadBalancer"):
+    if kind in ("NodePort", "LoadBalancer") or (kind == "ClusterIP" and value.get("externalIPs")):
         value.setdefault("externalTrafficPolicy", "Cluster")
     if kind == "LoadBalancer":
         value.setdefault("allocateLoadBalancerNodePorts", True)
     if kind != "ExternalName":
         value.setdefault("internalTrafficPolicy", "Cluster")
+    if value.get("sessionAffinity") in (None, "", "None"):
+        value.pop("sessionAffinityConfig", None)
     if value.get("sessionAffinity") == "ClientIP":
         config = value.setdefault("sessionAffinityConfig", {}).setdefault("clientIP", {})
         config.setdefault("timeoutSeconds", 10800)
+
+
+def load_balancer_ingress(value: Value) -> None:
+    """An address of a load balancer is used as it is."""
+    if value.get("ip") and not value.get("ipMode"):
+        value["ipMode"] = "VIP"
 
 
 def stateful_set_spec(value: Value) -> None:
@@ -169,6 +177,7 @@ CONDITIONAL: dict[str, Callable[[Value], None]] = {
     "core.v1.Volume": volume,
     "core.v1.ImageVolumeSource": image_volume,
     "core.v1.ServiceSpec": service_spec,
+    "core.v1.LoadBalancerIngress": load_balancer_ingress,
     "core.v1.Namespace": namespace,
     "core.v1.Secret": secret,
     "core.v1.ReplicationController": labels_from_template,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from lwskit.embedded.failures import FieldError, bad_request, conflict, invalid_options, not_supported
+from lwskit.embedded.failures import FieldError, bad_request, conflict, invalid_options, invalid_value, not_supported
 from lwskit.embedded.resources import Resource
 from lwskit.runtime.clock import parse_time, rfc3339
 from lwskit.runtime.objects import Obj
@@ -65,6 +65,9 @@ def read_options(body: Any, params: Mapping[str, str]) -> Options:
                 given[name] = params[name]
     errors: list[FieldError] = []
     policy = given.get("propagationPolicy")
+    if policy is not None and given.get("orphanDependents") is not None:
+        text = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(invalid_value("propagationPolicy", policy, text))
     if policy is not None and policy not in _POLICIES:
         errors.append(not_supported("propagationPolicy", policy, [*_POLICIES, "nil"]))
     dry_run = given.get("dryRun") or ([params["dryRun"]] if params.get("dryRun") else [])
@@ -77,7 +80,9 @@ def read_options(body: Any, params: Mapping[str, str]) -> Options:
         policy = "Orphan" if str(given["orphanDependents"]).lower() == "true" else "Background"
     preconditions = given.get("preconditions") or {}
     try:
-        grace = None if given.get("gracePeriodSeconds") is None else max(int(given["gracePeriodSeconds"]), 0)
+        grace = None if given.get("gracePeriodSeconds") is None else int(given["gracePeriodSeconds"])
+        if grace is not None and grace < 0:
+            grace = 1
     except (TypeError, ValueError):
         raise bad_request(f'strconv.ParseInt: parsing "{given["gracePeriodSeconds"]}": invalid syntax') from None
     return Options(

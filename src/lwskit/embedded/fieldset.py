@@ -43,11 +43,20 @@ def _collect(node: Node, value: Any, path: Path, out: Paths) -> None:
             if item is None or item == {} or node.declared(name) is None:
                 out.add(place)
     elif isinstance(value, list):
-        for item in value:
-            place = (*path, node.item_key(item))
+        for key, items in _grouped(node, value).items():
+            place = (*path, key)
             out.add(place)
-            if node.element is not None:
-                _collect(node.element, item, place, out)
+            # Of items that stand there twice only the place is known.
+            if node.element is not None and len(items) == 1:
+                _collect(node.element, items[0], place, out)
+
+
+def _grouped(node: Node, items: Any) -> dict[str, list[Any]]:
+    """The items of a keyed list or a set by their path element, in order; usually one each."""
+    out: dict[str, list[Any]] = {}
+    for item in items if isinstance(items, list) else ():
+        out.setdefault(node.item_key(item), []).append(item)
+    return out
 
 
 @dataclass(slots=True)
@@ -86,22 +95,26 @@ def compare(node: Node, old: Any, new: Any) -> Difference:
 def _compare(node: Node, old: Any, new: Any, path: Path, out: Difference) -> None:
     if old is new or (old is not _MISSING and new is not _MISSING and old == new and type(old) is type(new)):
         return
-    shape = node.shape
-    if shape == "deduced":
-        known = old if old not in (_MISSING, None) else new
-        both = isinstance(old, dict) and isinstance(new, dict)
-        shape = (
-            "map"
-            if both or (isinstance(known, dict) and (old in (_MISSING, None) or new in (_MISSING, None)))
-            else "leaf"
-        )
-    empty = _is_empty(old) and _is_empty(new)
-    if shape == "leaf" or empty or not (_fits(shape, old) and _fits(shape, new)):
-        if old is _MISSING:
-            out.added.add(path)
-        elif new is _MISSING:
-            out.removed.add(path)
-        else:
+    if node.shape == "deduced":
+        _compare_deduced(node, old, new, path, out)
+    else:
+        _compare_as(node.shape, node, old, new, path, out)
+
+
+def _compare_deduced(node: Node, old: Any, new: Any, path: Path, out: Difference) -> None:
+    """Data without a type: what was a map loses its fields when it becomes something else, and the other way round."""
+    known = [v for v in (old, new) if v is not _MISSING]
+    shapes = ["map" if isinstance(v, dict) else "leaf" for v in known]
+    if None in known and any(isinstance(v, dict) for v in known):
+        shapes = ["map"]
+    for shape in dict.fromkeys(shapes):
+        _compare_as(shape, node, old, new, path, out)
+
+
+def _compare_as(shape: str, node: Node, old: Any, new: Any, path: Path, out: Difference) -> None:
+    if shape == "leaf" or (_is_empty(old) and _is_empty(new)):
+        _mark(old, new, path, out)
+        if old is not _MISSING and new is not _MISSING:
             out.modified.add(path)
         return
     if shape == "map":
@@ -112,17 +125,36 @@ def _compare(node: Node, old: Any, new: Any, path: Path, out: Difference) -> Non
             if child is not None:
                 _compare(child, before.get(name, _MISSING), after.get(name, _MISSING), (*path, f"f:{name}"), out)
     else:
-        before = {node.item_key(i): i for i in old} if isinstance(old, list) else {}
-        after = {node.item_key(i): i for i in new} if isinstance(new, list) else {}
-        for key in before.keys() | after.keys():
-            place = (*path, key)
-            one, two = before.get(key, _MISSING), after.get(key, _MISSING)
+        _compare_lists(node, old, new, path, out)
+    _mark(old, new, path, out)
+
+
+def _compare_lists(node: Node, old: Any, new: Any, path: Path, out: Difference) -> None:
+    before, after = _grouped(node, old), _grouped(node, new)
+    for key in before.keys() | after.keys():
+        place = (*path, key)
+        ones, twos = before.get(key, []), after.get(key, [])
+        one, two = ones[0] if ones else _MISSING, twos[0] if twos else _MISSING
+        if len(ones) <= 1 and len(twos) <= 1:
             if node.element is not None:
                 _compare(node.element, one, two, place, out)
-            elif one is _MISSING:
-                out.added.add(place)
-            elif two is _MISSING:
-                out.removed.add(place)
+            else:
+                _mark(one, two, place, out)
+        elif len(ones) > 1 and len(twos) > 1:
+            if ones != twos:
+                out.modified.add(place)
+        elif len(ones) > 1:
+            if twos and node.element is not None:
+                _compare(node.element, _MISSING, two, place, out)
+            out.removed.add(place)
+        else:
+            if ones and node.element is not None:
+                _compare(node.element, one, _MISSING, place, out)
+            out.added.add(place)
+
+
+def _mark(old: Any, new: Any, path: Path, out: Difference) -> None:
+    """Note a place that only one side has."""
     if old is _MISSING:
         out.added.add(path)
     elif new is _MISSING:
@@ -131,10 +163,6 @@ def _compare(node: Node, old: Any, new: Any, path: Path, out: Difference) -> Non
 
 def _is_empty(value: Any) -> bool:
     return value is _MISSING or value is None or value == {} or value == []
-
-
-def _fits(shape: str, value: Any) -> bool:
-    return value is _MISSING or value is None or isinstance(value, dict if shape == "map" else list)
 
 
 def members(node: Node, paths: Paths) -> Paths:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import hmac
+import os
 import random
 import socket
 import ssl
@@ -52,12 +53,15 @@ class Served:
 
     @contextmanager
     def kubeconfig(self, path: Path) -> Iterator[Path]:
-        """Write a kubeconfig that only its owner can read; it is removed at the end. Raises ConfigurationError."""
-        kubeconfig.write(path, server=self.url, token=self.token, ca_pem=self.ca_pem)
+        """Write a kubeconfig that only its owner can read; it is removed at the end.
+
+        Raises ConfigurationError when it cannot be written or a file of somebody else is there, which stays.
+        """
+        text = kubeconfig.write(path, server=self.url, token=self.token, ca_pem=self.ca_pem)
         try:
             yield path
         finally:
-            path.unlink(missing_ok=True)
+            kubeconfig.remove(path, text)
 
 
 @asynccontextmanager
@@ -101,8 +105,9 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), backlog=128)
     except OSError as e:
+        reason = os.strerror(e.errno) if e.errno else e
         raise ConfigurationError(
-            f"the API server cannot listen on {host}:{port}: {e.strerror or e}; choose another port, or 0 for any"
+            f"the API server cannot listen on {host}:{port}: {reason}; choose another port, or 0 for any"
         ) from e
 
 

@@ -112,6 +112,19 @@ def encode(managers: Managers) -> list[Obj]:
     return entries
 
 
+def same_but_times(new: Obj, old: Obj) -> bool:
+    """Whether two objects differ in nothing but the times of their managed fields: such a write changes nothing."""
+    entries, before = (o["metadata"].get("managedFields") or [] for o in (new, old))
+    if not entries or len(entries) != len(before) or _timeless(entries) != _timeless(before):
+        return False
+    metas = ({k: v for k, v in o["metadata"].items() if k != "managedFields"} for o in (new, old))
+    return next(metas) == next(metas) and {**new, "metadata": None} == {**old, "metadata": None}
+
+
+def _timeless(entries: Iterable[Obj]) -> list[Obj]:
+    return [{k: v for k, v in e.items() if k != "time"} for e in entries]
+
+
 def strip(paths: Paths) -> Paths:
     """Without what nobody owns."""
     return paths - _SYSTEM
@@ -170,19 +183,19 @@ class FieldManager:
             meta.pop("managedFields", None)
             return
         given = meta.pop("managedFields", None)
-        if live is None:
-            managers: Managers = {}
-            live = self.empty(resource)
-        else:
-            entries = live["metadata"].get("managedFields")
+        entries = live["metadata"].get("managedFields") if live else None
+        if subresource == "" and given is not None:
             if given == []:
                 # A client may reset all managed fields with an empty list.
                 entries = None
-            elif given is not None and given != entries and _sound(given):
+            elif _sound(given):
                 entries = given
-            if not entries:
-                return
-            managers = decode(entries)
+        managers = decode(entries)
+        if live is None:
+            live = self.empty(resource)
+        elif not managers:
+            return
+        else:
             live = {**live, "metadata": {k: v for k, v in live["metadata"].items() if k != "managedFields"}}
         who = identity(manager, "Update", resource.api_version, subresource)
         managers = self.take(managers, node, live, new, who, reset_fields(resource, subresource))
@@ -206,33 +219,40 @@ class FieldManager:
                 found[other] = owned if len(left) == len(owned.paths) else replace(owned, paths=left)
         if taken:
             kept = before.paths - difference.removed if before else set()
-            # A scale does not say when.
-            time = None if who.subresource == "scale" else self.now()
-            found[who] = Owned(kept | taken, who.api_version, time)
+            found[who] = Owned(kept | taken, who.api_version, self.now())
         return found
 
 
 def _sound(entries: Any) -> bool:
     """Whether managed fields that a client sent can be kept."""
     return isinstance(entries, list) and all(
-        isinstance(e, dict) and e.get("operation") in ("Apply", "Update") and e.get("fieldsType") == "FieldsV1"
+        isinstance(e, dict)
+        and e.get("operation") in ("Apply", "Update")
+        and e.get("fieldsType") == "FieldsV1"
+        and e.get("apiVersion")
         for e in entries
     )
 
 
 def _cap(managers: Managers) -> Managers:
-    """Fold the oldest updaters into one when there are too many."""
+    """Fold the oldest updaters of a version into one when there are too many."""
     updaters = [w for w in managers if w.operation == "Update"]
     if len(updaters) <= MAX_UPDATERS:
         return managers
     found = dict(managers)
-    for who in sorted(updaters, key=lambda w: (managers[w].time or "", w.manager, w.api_version)):
-        if sum(1 for w in found if w.operation == "Update") <= MAX_UPDATERS:
+    left = len(updaters)
+    first: dict[str, Identity] = {}
+    for who in sorted(updaters, key=lambda w: (managers[w].time or "", f'{w.manager}"', w.api_version, w.subresource)):
+        if left <= MAX_UPDATERS:
             break
-        bucket = Identity(ANCIENT, "Update", who.api_version)
-        if who == bucket:
+        version = who.api_version
+        if version not in first:
+            first[version] = who
             continue
+        bucket = Identity(ANCIENT, "Update", version)
+        if bucket not in found:
+            found[bucket] = found.pop(first[version])
         owned = found.pop(who)
-        old = found.get(bucket)
-        found[bucket] = Owned(owned.paths | (old.paths if old else set()), who.api_version, owned.time)
+        found[bucket] = Owned(owned.paths | found[bucket].paths, version, owned.time)
+        left -= 1
     return found

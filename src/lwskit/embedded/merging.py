@@ -5,6 +5,7 @@ Source: Kubernetes documentation, "Server-Side Apply", on merge strategy.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -16,57 +17,93 @@ _MISSING: Any = object()
 
 
 class UndeclaredError(Exception):
-    """The configuration has a field that its type does not have, or a value of another form."""
-
-    def __init__(self, path: str, detail: str) -> None:
-        super().__init__(f"{path}: {detail}")
-        self.path = path
+    """The configuration has fields that its type does not have, or values of another form."""
 
 
-def check(node: Node, value: Any, path: str = "") -> None:
-    """Raises UndeclaredError when the value has fields that the type lacks."""
+def check(node: Node, value: Any) -> None:
+    """Raises UndeclaredError when the value has fields that the type lacks, or values that it does not take."""
+    errors = list(_errors(node, value, ""))
+    if errors:
+        texts = [f"{path}: {detail}" if path else detail for path, detail in errors]
+        raise UndeclaredError(texts[0] if len(texts) == 1 else "\n".join(["errors:", *(f"  {t}" for t in texts)]))
+
+
+def _errors(node: Node, value: Any, path: str) -> Iterator[tuple[str, str]]:
     if value is None or node.shape == "deduced":
         return
     if node.shape == "leaf":
-        _check_scalar(node.scalar, value, path)
-        return
-    if node.shape == "map":
+        if node.inside is not None:
+            yield from _errors(node.inside, value, path)
+        else:
+            yield from _scalar_errors(node.scalar, value, path)
+    elif node.shape == "map":
         if not isinstance(value, dict):
-            raise UndeclaredError(path, f"expected map, got {_shown(value)}")
+            yield path, f"expected map, got {_shown(value)}"
+            return
         for name, item in value.items():
             child = node.child(name)
             if child is None:
-                raise UndeclaredError(f"{path}.{name}", "field not declared in schema")
-            check(child, item, f"{path}.{name}")
-        return
-    if not isinstance(value, list):
-        raise UndeclaredError(path, f"expected list, got {_shown(value)}")
+                yield f"{path}.{name}", "field not declared in schema"
+                return
+            yield from _errors(child, item, f"{path}.{name}")
+    elif not isinstance(value, list):
+        yield path, f"expected list, got {_shown(value)}"
+    else:
+        yield from _list_errors(node, value, path)
+
+
+def _list_errors(node: Node, items: list[Any], path: str) -> Iterator[tuple[str, str]]:
     seen: set[str] = set()
-    for i, item in enumerate(value):
-        if node.shape == "keyed" and not isinstance(item, dict):
-            raise UndeclaredError(path, f"element {i}: associative list with keys may not have non-map elements")
-        if node.shape == "keyed" and all(item.get(k) is None and node.defaults.get(k) is None for k in node.keys):
-            raise UndeclaredError(
-                path,
-                f"element {i}: associative list with keys has an element that omits all key fields "
-                f"{list_text(node.keys)} (and doesn't have default values for any key fields)",
-            )
+    for i, item in enumerate(items):
+        if node.shape == "list":
+            if node.element is not None:
+                yield from _errors(node.element, item, f"{path}[{i}]")
+            continue
+        broken = _item_error(node, item)
+        if broken:
+            yield path, f"element {i}: {broken}"
+            return
         key = node.item_key(item)
+        text = _key_text(node, item)
         if key in seen:
-            raise UndeclaredError(path, f"duplicate entries for key [{_key_text(node, item)}]")
+            yield path, f"duplicate entries for key [{text}]"
         seen.add(key)
-        if node.element is not None:
-            check(node.element, item, f"{path}[{_key_text(node, item)}]")
+        element = node.element or node.inside
+        if element is not None:
+            yield from _errors(element, item, f"{path}[{text}]")
 
 
-def _check_scalar(scalar: str, value: Any, path: str) -> None:
+def _item_error(node: Node, item: Any) -> str:
+    """Why an item of a keyed list or a set has no key; empty if it has one."""
+    if node.shape == "set":
+        if isinstance(item, dict):
+            return "associative list without keys has an element that's a map type"
+        if isinstance(item, list):
+            return "not supported: associative list with lists as elements"
+        return "associative list without keys has an element that's an explicit null" if item is None else ""
+    if item is None:
+        return "associative list with keys may not have a null element"
+    if not isinstance(item, dict):
+        return "associative list with keys may not have non-map elements"
+    if all(k not in item and node.defaults.get(k) is None for k in node.keys):
+        names = list_text(node.keys)
+        return (
+            f"associative list with keys has an element that omits all key fields {names} "
+            "(and doesn't have default values for any key fields)"
+        )
+    return ""
+
+
+def _scalar_errors(scalar: str, value: Any, path: str) -> Iterator[tuple[str, str]]:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if scalar == "numeric" and not number:
-        raise UndeclaredError(path, f"expected numeric (int or float), got {_GO_NAMES[type(value)]}")
+        yield path, f"expected numeric (int or float), got {_GO_NAMES[type(value)]}"
     if scalar == "string" and not isinstance(value, str):
-        raise UndeclaredError(path, f"expected string, got {_shown(value)}")
+        yield path, f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"
     if scalar == "boolean" and not isinstance(value, bool):
-        raise UndeclaredError(path, f"expected boolean, got {_shown(value)}")
+        yield path, f"expected boolean, got {_shown(value)}"
+    if scalar == "any" and isinstance(value, dict | list):
+        yield path, f"expected any scalar, got {_shown(value)}"
 
 
 _GO_NAMES = {
@@ -82,6 +119,18 @@ _GO_NAMES = {
 def _shown(value: Any) -> str:
     """A value as the real server's texts print it."""
     return "&{" + go_text(value) + "}"
+
+
+def _go_syntax(value: Any) -> str:
+    """A value as a literal of the server's language."""
+    if isinstance(value, dict):
+        pairs = ", ".join(f"{orjson.dumps(k).decode()}:{_go_syntax(v)}" for k, v in sorted(value.items()))
+        return f"map[string]interface {{}}{{{pairs}}}"
+    if isinstance(value, list):
+        return "[]interface {}{" + ", ".join(_go_syntax(v) for v in value) + "}"
+    if value is None:
+        return "interface {}(nil)"
+    return orjson.dumps(value).decode()
 
 
 def list_text(names: tuple[str, ...]) -> str:

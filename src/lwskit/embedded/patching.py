@@ -12,9 +12,9 @@ from lwskit.embedded.backend import Backend
 from lwskit.embedded.call import Call
 from lwskit.embedded.codec import UndecodableError, read_body
 from lwskit.embedded.failures import bad_request
-from lwskit.embedded.writes import Writer
+from lwskit.embedded.writes import CREATED_BY_UPDATE, Writer
 from lwskit.runtime.client.requests import PatchType
-from lwskit.runtime.errors import ApiError, Invalid, InvalidRequest, UnsupportedMediaType
+from lwskit.runtime.errors import Invalid, InvalidRequest
 from lwskit.runtime.objects import Obj
 
 
@@ -47,30 +47,26 @@ class Patcher:
         """Patch and return the stored object, and whether it was created. Raises the ApiError of a refusal."""
         if call.content_type == PatchType.APPLY:
             return await self._apply(call)
-        if call.content_type == PatchType.STRATEGIC and call.resource.custom is not None:
-            raise UnsupportedMediaType(
-                "the body of the request was in an unknown format - accepted media types include: "
-                "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
-            )
         body = self._read(call)
+        return await self._writer.change(call, lambda current: self._patched(call, current, body)), False
 
-        def transform(current: Obj) -> Obj:
-            new = self.apply_to(call, current, body)
-            try:
-                decoded = self._b.codec.decode(call.resource, new, call.validation, None, call.warnings.append)
-            except UndecodableError as e:
-                shown = (
-                    strategic.go_text(body) if call.content_type == PatchType.STRATEGIC else orjson.dumps(new).decode()
-                )
-                raise invalid_patch(shown, e.detail) from e
-            self._b.fields.updated(call.resource, current, decoded, call.manager, call.subresource)
-            return decoded
+    def transformed(self, call: Call, current: Obj) -> Obj:
+        """What a patch of any type makes of an object that is not stored as it is. Raises the ApiError of a refusal."""
+        if call.content_type == PatchType.APPLY:
+            return self._applier.applied(call, current, self._read_config(call))
+        return self._patched(call, current, self._read(call))
 
-        return await self._writer.change(call, transform), False
+    def _patched(self, call: Call, current: Obj, body: Any) -> Obj:
+        new = self.apply_to(call, current, body)
+        try:
+            decoded = self._b.codec.decode(call.resource, new, call.validation, None, call.warnings.append)
+        except UndecodableError as e:
+            shown = strategic.go_text(body) if call.content_type == PatchType.STRATEGIC else orjson.dumps(new).decode()
+            raise invalid_patch(shown, e.detail) from e
+        self._b.fields.updated(call.resource, current, decoded, call.manager, call.subresource)
+        return decoded
 
     def _read(self, call: Call) -> Any:
-        if call.content_type not in (PatchType.JSON, PatchType.MERGE, PatchType.STRATEGIC):
-            raise UnsupportedMediaType("415: Unsupported Media Type", details={})
         try:
             body = orjson.loads(call.request.body or b"")
         except orjson.JSONDecodeError as e:
@@ -91,32 +87,22 @@ class Patcher:
         if call.content_type == PatchType.MERGE:
             return patch.merge(document, body)
         kind = self._b.codec.type_of(call.resource)
-        return strategic.merge(document, body, self._b.codec.types, kind)
+        # What such a patch says of the kind is not looked at.
+        named = {"apiVersion": call.resource.api_version, "kind": call.resource.kind}
+        return strategic.merge(document, body, self._b.codec.types, kind) | named
 
     async def _apply(self, call: Call) -> tuple[Obj, bool]:
-        if not call.params.get("fieldManager"):
-            raise ApiError(
-                'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
-                code=422,
-                reason="Invalid",
-                details={
-                    "group": "meta.k8s.io",
-                    "kind": "PatchOptions",
-                    "causes": [
-                        {
-                            "reason": "FieldValueRequired",
-                            "message": "Required value: is required for apply patch",
-                            "field": "fieldManager",
-                        }
-                    ],
-                },
-            )
-        config = read_body(call.request.body, call.content_type, call.resource.kind)
-        if not isinstance(config, dict):
-            raise bad_request("error decoding YAML: the body must be an object")
+        config = self._read_config(call)
         existed = self._b.find(call.resource, call.namespace, call.name) is not None
-        missing = None if call.subresource else (lambda: self._applier.created(call, config))
+        creates = call.subresource == "" or call.resource.storage in CREATED_BY_UPDATE
+        missing = (lambda: self._applier.created(call, config)) if creates else None
         obj = await self._writer.change(
             call, lambda current: self._applier.applied(call, current, config), missing=missing
         )
         return obj, not existed
+
+    def _read_config(self, call: Call) -> Obj:
+        config = read_body(call.request.body, call.content_type, call.resource.kind)
+        if not isinstance(config, dict):
+            raise bad_request("error decoding YAML: the body must be an object")
+        return config

@@ -11,6 +11,7 @@ from lwskit.embedded.admission import Attributes
 from lwskit.embedded.backend import Backend
 from lwskit.embedded.call import Call
 from lwskit.embedded.failures import bad_request, modified, not_found
+from lwskit.embedded.resources import Resource
 from lwskit.embedded.store import StaleError, key
 from lwskit.embedded.writes import ATTEMPTS
 from lwskit.runtime.errors import NotFound
@@ -40,7 +41,7 @@ class Remover:
         items = []
         for entry in b.store.list(resource.storage, prefix):
             if wanted is None or wanted(entry.obj):
-                items.append(b.codec.from_stored(resource, entry.obj))
+                items.append(_item(resource, b.codec.from_stored(resource, entry.obj)))
                 namespace = entry.obj["metadata"].get("namespace", "")
                 one = Call(call.request, call.user, "delete", resource, namespace, "", "", call.params, call.warnings)
                 try:
@@ -111,6 +112,13 @@ class Remover:
             "status": "Success",
             "details": {k: v for k, v in details.items() if v},
         }
+
+
+def _item(resource: Resource, obj: Obj) -> Obj:
+    """An object in a list: built-in ones do not repeat the kind there."""
+    if resource.custom is not None:
+        return obj
+    return {k: v for k, v in obj.items() if k not in ("apiVersion", "kind")}
 
 
 def _as_object(options: deletion.Options) -> Obj:

@@ -5,12 +5,8 @@ Every function changes the new object, which belongs to the caller; old objects 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lwskit.embedded import crds, quality
+from lwskit.embedded import crds, quality, services
 from lwskit.embedded.resources import Resource
-from lwskit.embedded.schema import clone
 from lwskit.runtime.objects import Obj
 from lwskit.runtime.typed import TypeTable
 
@@ -94,7 +90,7 @@ def prepare_update(resource: Resource, obj: Obj, old: Obj, subresource: str) -> 
     if resource.storage == "/namespaces" and subresource == "":
         obj["spec"] = old["spec"]
     if resource.storage == "/services":
-        _keep_addresses(obj["spec"], old["spec"])
+        services.drop_dependent(obj, old)
     if resource.generation and subresource not in ("binding", "eviction") and _generation_differs(resource, obj, old):
         meta["generation"] = before.get("generation", 0) + 1
 
@@ -134,19 +130,6 @@ def _keep_all_but_status(resource: Resource, obj: Obj, old: Obj) -> None:
             obj["metadata"].pop("ownerReferences", None)
     if resource.storage in _STATUS_KEEPS_LABELS:
         _keep(obj["metadata"], old["metadata"], "labels")
-
-
-def _keep_addresses(spec: dict[str, Any], old: Mapping[str, Any]) -> None:
-    """What the server once allocated for a service stays when an update leaves it out."""
-    if spec.get("type") == "ExternalName":
-        for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"):
-            spec.pop(name, None)
-        return
-    if old.get("type") == "ExternalName":
-        return
-    for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
-        if not spec.get(name) and old.get(name):
-            spec[name] = clone(old[name])
 
 
 def _generation_differs(resource: Resource, obj: Obj, old: Obj) -> bool:

@@ -13,17 +13,18 @@ import orjson
 from lwskit.embedded.schema import EMBEDDED, INT_OR_STRING, PRESERVE, Schema
 from lwskit.runtime.typed import Field, TypeRef, TypeTable
 
-Shape = Literal["leaf", "map", "keyed", "set", "deduced"]
+Shape = Literal["leaf", "map", "keyed", "set", "deduced", "list"]
 
 
 class Node:
     """One type: `leaf` is replaced as a whole; `map` has declared fields, others, or both; `keyed` and `set` are lists.
 
     `deduced` is data without a type: its maps merge, everything else in it is a leaf. `scalar` says which values a
-    leaf takes: string, numeric or boolean; empty for any.
+    leaf takes: string, numeric, boolean or any scalar; empty for any value. `inside` is the form that the value of a
+    leaf, or an item of a set, must have (there, a `list` is one without keys).
     """
 
-    __slots__ = ("_fields", "defaults", "element", "keys", "scalar", "shape")
+    __slots__ = ("_fields", "defaults", "element", "inside", "keys", "scalar", "shape")
 
     def __init__(
         self,
@@ -33,9 +34,11 @@ class Node:
         keys: tuple[str, ...] = (),
         defaults: Mapping[str, Any] | None = None,
         scalar: str = "",
+        inside: Node | None = None,
     ) -> None:
         self.shape: Shape = shape
         self.scalar = scalar
+        self.inside = inside
         self.element = element
         self.keys = keys
         self.defaults = defaults or {}
@@ -66,7 +69,16 @@ class Node:
 LEAF = Node("leaf")
 _STRING, _NUMERIC, _BOOLEAN = (Node("leaf", scalar=s) for s in ("string", "numeric", "boolean"))
 _SCALARS = {"string": _STRING, "integer": _NUMERIC, "number": _NUMERIC, "boolean": _BOOLEAN}
-_GO_SCALARS = {"string": _STRING, "bool": _BOOLEAN, "int32": _NUMERIC, "int64": _NUMERIC, "float64": _NUMERIC}
+_ANY = Node("leaf", scalar="any")
+_GO_SCALARS = {
+    "string": _STRING,
+    "bool": _BOOLEAN,
+    "int32": _NUMERIC,
+    "int64": _NUMERIC,
+    "float64": _NUMERIC,
+    "quantity": _ANY,
+    "intorstring": _ANY,
+}
 DEDUCED = Node("deduced")
 DEDUCED.element = DEDUCED
 
@@ -90,27 +102,40 @@ class Structures:
 
     def _field(self, field: Field) -> Node:
         ref = field.type
-        if field.atomic or ref.shape in ("scalar", "any"):
+        if ref.shape in ("scalar", "any"):
             return _GO_SCALARS.get(ref.name, LEAF)
+        if field.atomic:
+            return Node("leaf", inside=self._inside(ref))
         if ref.shape == "list":
             assert ref.element is not None
             if field.list_type == "set":
-                return Node("set")
+                return Node("set", inside=self._ref(ref.element))
             if field.list_type == "map":
                 defaults = {}
                 if ref.element.shape == "struct":
                     fields = self._types.fields(ref.element.name)
                     defaults = {k: fields[k].default for k in field.list_keys if k in fields}
                 return Node("keyed", element=self._ref(ref.element), keys=field.list_keys, defaults=defaults)
-            return LEAF
+            return Node("leaf", inside=self._inside(ref))
         return self._ref(ref)
+
+    def _inside(self, ref: TypeRef) -> Node:
+        """The form of a value that is replaced as a whole."""
+        if ref.shape == "struct":
+            return self.builtin(ref.name)
+        if ref.element is None:
+            return _GO_SCALARS.get(ref.name, LEAF)
+        return Node("list" if ref.shape == "list" else "map", element=self._ref(ref.element))
 
     def _ref(self, ref: TypeRef) -> Node:
         if ref.shape == "struct":
-            return LEAF if self._types.atomic(ref.name) else self.builtin(ref.name)
+            node = self.builtin(ref.name)
+            return Node("leaf", inside=node) if self._types.atomic(ref.name) else node
         if ref.shape == "map":
             assert ref.element is not None
             return Node("map", element=self._ref(ref.element))
+        if ref.shape == "list":
+            return Node("leaf", inside=self._inside(ref))
         return _GO_SCALARS.get(ref.name, LEAF)
 
     def custom(self, schema: Schema) -> Node:
@@ -123,13 +148,13 @@ class Structures:
 
     def _schema(self, schema: Schema, root: bool = False) -> Node:
         if schema.get(INT_OR_STRING):
-            return LEAF
+            return _ANY
         kind = schema.get("type")
         if kind == "array":
             items = schema.get("items") or {}
             match schema.get("x-kubernetes-list-type"):
                 case "set":
-                    return Node("set")
+                    return Node("set", inside=self._schema(items))
                 case "map":
                     keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
                     properties = items.get("properties") or {}
@@ -139,10 +164,11 @@ class Structures:
                             defaults[key] = properties[key]["default"]
                     return Node("keyed", element=self._schema(items), keys=keys, defaults=defaults)
                 case _:
-                    return LEAF
+                    return Node("leaf", inside=Node("list", element=self._schema(items)))
         if kind == "object" or "properties" in schema or PRESERVE in schema or EMBEDDED in schema:
             if schema.get("x-kubernetes-map-type") == "atomic":
-                return LEAF
+                whole = {k: v for k, v in schema.items() if k != "x-kubernetes-map-type"}
+                return Node("leaf", inside=self._schema(whole))
             node = Node("map")
             for name, found in (schema.get("properties") or {}).items():
                 node._fields[name] = self._schema(found)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from lwskit.embedded import patch, reviews
+from lwskit.embedded import reviews, scales
 from lwskit.embedded.backend import Backend
 from lwskit.embedded.call import Call
-from lwskit.embedded.codec import json_kind, read_body
+from lwskit.embedded.codec import read_body
 from lwskit.embedded.deletion import read_options
-from lwskit.embedded.failures import bad_request, conflict, invalid_object, invalid_value, modified, not_found
-from lwskit.embedded.patching import Patcher, invalid_patch, json_patched
+from lwskit.embedded.failures import bad_request, conflict, invalid_object, invalid_value, not_found
+from lwskit.embedded.patching import Patcher
 from lwskit.embedded.removal import Remover
 from lwskit.embedded.writes import Writer
 from lwskit.runtime.errors import ApiError
-from lwskit.runtime.objects import Obj, Selector
+from lwskit.runtime.objects import Obj
 
 
 class Subresources:
@@ -79,78 +80,55 @@ class Subresources:
 
     # -- scale -------------------------------------------------------------------------------------------------------
 
-    def _as_scale(self, call: Call, obj: Obj) -> Obj:
-        custom, meta = call.resource.custom, obj["metadata"]
-        if custom is not None and custom.scale is not None:
-            wanted = _read(obj, custom.scale.spec_replicas) or 0
-            actual = _read(obj, custom.scale.status_replicas) or 0
-            selector = (_read(obj, custom.scale.label_selector) or "") if custom.scale.label_selector else ""
-        else:
-            wanted = (obj.get("spec") or {}).get("replicas", 0)
-            actual = (obj.get("status") or {}).get("replicas", 0)
-            given = (obj.get("spec") or {}).get("selector")
-            if given is not None and "matchLabels" not in given and "matchExpressions" not in given:
-                given = {"matchLabels": given}
-            selector = str(Selector.from_object(given))
-        names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-        status: Obj = {"replicas": actual}
-        if selector:
-            status["selector"] = selector
-        return {
-            "kind": "Scale",
-            "apiVersion": "autoscaling/v1",
-            "metadata": {k: meta[k] for k in names if k in meta},
-            "spec": {"replicas": wanted} if wanted else {},
-            "status": status,
-        }
-
     async def _scale(self, call: Call) -> Obj:
         if call.verb == "get":
-            return self._as_scale(call, self._current(call))
-        path = (
-            call.resource.custom.scale.spec_replicas
-            if call.resource.custom and call.resource.custom.scale
-            else "spec.replicas"
-        )
+            return scales.of(call.resource, self._current(call))
+        as_scale = replace(call, resource=scales.SCALE)
         body = None
         if call.verb == "update":
-            body = read_body(call.request.body, call.content_type, "Scale")
-            if not isinstance(body, dict):
-                raise bad_request("the body must be a Scale object")
+            read = read_body(call.request.body, call.content_type, "Scale")
+            body = self._b.codec.decode(scales.SCALE, read, call.validation, call.request.body, call.warnings.append)
+            self._writer.place(as_scale, body)
 
         def transform(current: Obj) -> Obj:
-            before = self._as_scale(call, current)
-            scale = body if body is not None else self._patched_scale(call, before)
-            wanted = (scale.get("spec") or {}).get("replicas", 0)
-            if not isinstance(wanted, int) or isinstance(wanted, bool):
-                detail = (
-                    f"json: cannot unmarshal {json_kind(wanted)} into Go struct field ScaleSpec.spec.replicas of type "
-                    "int32"
-                )
-                if body is None:
-                    raise invalid_patch(orjson.dumps(scale).decode(), detail)
-                raise bad_request(f'Scale in version "v1" cannot be handled as a Scale: {detail}')
-            name = (scale.get("metadata") or {}).get("name")
-            if name not in (None, call.name):
-                raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
-            if wanted < 0:
-                error = invalid_value("spec.replicas", wanted, "must be greater than or equal to 0")
-                raise invalid_object("autoscaling", "Scale", call.name, [error])
-            version = (scale.get("metadata") or {}).get("resourceVersion")
-            if version and version != current["metadata"]["resourceVersion"]:
-                raise modified(call.resource, call.name)
-            new = orjson.loads(orjson.dumps(current))
-            _write(new, path, wanted)
-            self._b.fields.updated(call.resource, current, new, call.manager, "scale")
-            return new
+            before = scales.of(call.resource, current)
+            entries = scales.owned(call.resource, current)
+            if entries:
+                before["metadata"]["managedFields"] = entries
+            if body is None:
+                scale = self._patcher.transformed(as_scale, before)
+                self._writer.place(as_scale, scale)
+            else:
+                scale = orjson.loads(orjson.dumps(body))
+                self._b.fields.updated(scales.SCALE, before, scale, call.manager, "scale")
+            return self._scaled(call, current, scale)
 
-        return self._as_scale(call, await self._writer.change(call, transform))
+        return scales.of(call.resource, await self._writer.change(call, transform))
 
-    def _patched_scale(self, call: Call, scale: Obj) -> Obj:
-        body = read_body(call.request.body, call.content_type, "Scale")
-        if isinstance(body, list):
-            return json_patched(orjson.loads(orjson.dumps(scale)), body)
-        return patch.merge(scale, body)
+    def _scaled(self, call: Call, current: Obj, scale: Obj) -> Obj:
+        """The object with what a new Scale says. Raises Invalid and Conflict."""
+        resource, meta = call.resource, scale["metadata"]
+        wanted = scale.get("spec", {}).get("replicas", 0)
+        if wanted < 0 and resource.custom is None:
+            error = invalid_value("spec.replicas", wanted, "must be greater than or equal to 0")
+            raise invalid_object("autoscaling", "Scale", call.name, [error])
+        uid, version = meta.get("uid"), meta.get("resourceVersion")
+        if uid and uid != current["metadata"]["uid"]:
+            text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current['metadata']['uid']}"
+            what = resource.plural if call.verb == "update" else f"{resource.plural}/scale"
+            raise conflict(resource.group, what, call.name, text)
+        new = orjson.loads(orjson.dumps(current))
+        scales.write(new, scales.spec_path(resource), wanted)
+        entries = scales.give_back(resource, current, meta.get("managedFields") or [])
+        if entries:
+            new["metadata"]["managedFields"] = entries
+        else:
+            new["metadata"].pop("managedFields", None)
+        if version:
+            new["metadata"]["resourceVersion"] = version
+        elif resource.custom is None:
+            del new["metadata"]["resourceVersion"]
+        return new
 
     # -- pods --------------------------------------------------------------------------------------------------------
 
@@ -223,18 +201,3 @@ class Subresources:
 
 def _success() -> Obj:
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-
-
-def _read(obj: Obj, path: str) -> Any:
-    value: Any = obj
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
-
-
-def _write(obj: Obj, path: str, value: Any) -> None:
-    *parents, last = path.split(".")
-    target = obj
-    for part in parents:
-        target = target.setdefault(part, {})
-    target[last] = value

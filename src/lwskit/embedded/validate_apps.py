@@ -34,7 +34,7 @@ def create(obj: Obj) -> Iterator[FieldError]:
 
 def _selector(kind: str, spec: Mapping[str, Any]) -> Iterator[FieldError]:
     selector = spec.get("selector")
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
     if selector is None:
         yield required("spec.selector")
     elif not selector.get("matchLabels") and not selector.get("matchExpressions"):
@@ -43,7 +43,7 @@ def _selector(kind: str, spec: Mapping[str, Any]) -> Iterator[FieldError]:
         return
     else:
         yield from validate_meta.labels(selector.get("matchLabels"), "spec.selector.matchLabels")
-    if selector is None or not Selector.from_object(selector).matches(labels):
+    if selector is None or not Selector.from_object(selector).matches(labels or {}):
         text = "`selector` does not match template `labels`"
         yield invalid_value("spec.template.metadata.labels", labels, text)
 

@@ -1,107 +1,16 @@
-"""Rules of services, config maps, secrets, leases, events and webhook configurations. Pure."""
+"""Rules of config maps, secrets, leases, events and webhook configurations. Pure."""
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lwskit.embedded import names, validate_meta
-from lwskit.embedded.failures import FieldError, duplicate, forbidden_field, invalid_value, not_supported, required
-from lwskit.embedded.validate_container import PORT_RANGE
+from lwskit.embedded.failures import FieldError, forbidden_field, invalid_value, not_supported, required
 from lwskit.runtime.objects import Obj
 
-_SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _IMMUTABLE = "field is immutable"
-
-
-def service(obj: Obj) -> Iterator[FieldError]:
-    """The broken rules of a service."""
-    spec = obj["spec"]
-    kind, address = spec.get("type", "ClusterIP"), spec.get("clusterIP")
-    ports = spec.get("ports") or []
-    if not ports and address != "None" and kind != "ExternalName":
-        yield required("spec.ports")
-    yield from _ports(ports)
-    for key in spec.get("selector") or {}:
-        for text in names.qualified(key):
-            yield invalid_value("spec.selector", key, text)
-    if spec.get("sessionAffinity") not in ("ClientIP", "None"):
-        yield not_supported("spec.sessionAffinity", spec.get("sessionAffinity"), ("ClientIP", "None"))
-    if kind not in _SERVICE_TYPES:
-        yield not_supported("spec.type", kind, _SERVICE_TYPES)
-    if kind == "ExternalName" and not spec.get("externalName"):
-        yield required("spec.externalName")
-    if kind in ("NodePort", "LoadBalancer") and address == "None":
-        yield invalid_value("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")
-    for i, given in enumerate(spec.get("clusterIPs") or ()):
-        if given not in ("None", "") and not _is_address(given):
-            text = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-            yield invalid_value(f"spec.clusterIPs[{i}]", given, text)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _ports(ports: list[dict[str, Any]]) -> Iterator[FieldError]:
-    seen: set[str] = set()
-    used: set[tuple[str, int]] = set()
-    for i, port in enumerate(ports):
-        where = f"spec.ports[{i}]"
-        name = port.get("name", "")
-        if not name and len(ports) > 1:
-            yield required(f"{where}.name")
-        elif name:
-            for text in names.label(name):
-                yield invalid_value(f"{where}.name", name, text)
-            if name in seen:
-                yield duplicate(f"{where}.name", name)
-            seen.add(name)
-        number, target = port.get("port", 0), port.get("targetPort")
-        if not 0 < number < 65536:
-            yield invalid_value(f"{where}.port", number, PORT_RANGE)
-        if port.get("protocol") not in _PROTOCOLS:
-            yield not_supported(f"{where}.protocol", port.get("protocol"), _PROTOCOLS)
-        if isinstance(target, str):
-            for text in names.port_name(target):
-                yield invalid_value(f"{where}.targetPort", target, text)
-        elif target is not None and not 0 < target < 65536:
-            yield invalid_value(f"{where}.targetPort", target, PORT_RANGE)
-        key = (port.get("protocol", "TCP"), number)
-        if key in used:
-            yield duplicate(where, _internal_port(port))
-        used.add(key)
-
-
-def _internal_port(port: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "Name": "",
-        "Protocol": port.get("protocol", "TCP"),
-        "AppProtocol": None,
-        "Port": port.get("port", 0),
-        "TargetPort": 0,
-        "NodePort": 0,
-    }
-
-
-def service_update(new: Obj, old: Obj) -> Iterator[FieldError]:
-    """The broken rules of a changed service: addresses stay."""
-    before, after = old["spec"], new["spec"]
-    if "ExternalName" in (before.get("type"), after.get("type")):
-        return
-    if before.get("clusterIPs") and after.get("clusterIPs"):
-        first, second = before["clusterIPs"], after["clusterIPs"]
-        if first[0] != second[0]:
-            yield invalid_value("spec.clusterIPs[0]", second, "may not change once set")
-        elif after.get("clusterIP") != second[0]:
-            yield invalid_value("spec.clusterIPs[0]", second, "first value must match `clusterIP`")
 
 
 def data(obj: Obj, old: Obj | None) -> Iterator[FieldError]:
@@ -110,6 +19,8 @@ def data(obj: Obj, old: Obj | None) -> Iterator[FieldError]:
         for key in obj.get(field) or {}:
             for text in names.config_key(key):
                 yield invalid_value(f"{field}[{key}]", key, text)
+            if field == "data" and key in (obj.get("binaryData") or {}) and obj["kind"] == "ConfigMap":
+                yield invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData")
     if old is None:
         return
     if obj["kind"] == "Secret" and obj.get("type") != old.get("type"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from lwskit.embedded import addresses, crds, validate_apps, validate_core, validate_meta, validate_pod
+from lwskit.embedded import crds, validate_apps, validate_core, validate_meta, validate_pod, validate_service
 from lwskit.embedded.failures import FieldError, invalid_value
 from lwskit.embedded.resources import Resource
 from lwskit.runtime.objects import Obj
@@ -27,10 +27,8 @@ def _workload(new: Obj, old: Obj | None) -> Iterable[FieldError]:
 
 def _service(new: Obj, old: Obj | None) -> Iterable[FieldError]:
     if old is not None:
-        yield from validate_core.service_update(new, old)
-    yield from validate_core.service(new)
-    if old is None:
-        yield from addresses.check(new)
+        yield from validate_service.update(new, old)
+    yield from validate_service.create(new, old)
 
 
 def _template(new: Obj, old: Obj | None) -> Iterable[FieldError]:
@@ -75,6 +73,8 @@ def update(
     if subresource == "status":
         if resource.storage == "apps/statefulsets":
             errors.extend(validate_apps.stateful_status(new.get("status") or {}))
+        elif resource.storage == "/services":
+            errors.extend(validate_service.status(new))
         return errors
     rules = _RULES.get(resource.storage) if subresource in ("", "scale") else None
     return [*errors, *rules(new, old)] if rules else errors
@@ -84,3 +84,10 @@ def _custom(resource: Resource, obj: Obj) -> list[FieldError]:
     assert resource.custom is not None
     errors = [] if obj["kind"] == resource.kind else [invalid_value("kind", obj["kind"], f"must be {resource.kind}")]
     return [*errors, *resource.custom.validator.errors(obj)]
+
+
+def warnings(resource: Resource, new: Obj, subresource: str) -> Iterable[str]:
+    """What a client is told of an object that is accepted."""
+    if resource.custom is None and subresource == "" and resource.storage == "/services":
+        return validate_service.warnings(new)
+    return ()

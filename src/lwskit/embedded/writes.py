@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from lwskit.embedded import builtin_admission, commits, deletion, strategy, validation
+from lwskit.embedded import builtin_admission, commits, deletion, managedfields, owners, strategy, validation
 from lwskit.embedded.admission import Attributes
 from lwskit.embedded.backend import Backend
 from lwskit.embedded.call import Call
@@ -76,24 +76,26 @@ class Writer:
         """
         body = read_body(call.request.body, call.content_type, call.resource.kind)
         obj = self._decode(call, body, call.request.body)
-        self._place(call, obj)
+        self.place(call, obj)
+        owners.deduplicate(obj, call.warnings.append, owners.BEFORE_ADMISSION)
         return await self.create_decoded(call, obj, apply=False)
 
     async def create_decoded(self, call: Call, obj: Obj, *, apply: bool) -> Obj:
         """Create a decoded object; with `apply` its managed fields are already right."""
         b, resource, meta = self._b, call.resource, obj["metadata"]
-        if meta.get("resourceVersion"):
-            raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
-        for name in (*strategy.SYSTEM_META, "resourceVersion"):
-            if name != "generation":
-                meta.pop(name, None)
+        given = meta.get("resourceVersion", "")
+        if call.verb == "create":
+            _wipe(meta)
         if not apply:
             b.fields.updated(resource, None, obj, call.manager, call.subresource)
+        _wipe(meta)
         self._check_namespace(call, meta.get("name") or meta.get("generateName", ""))
         builtin_admission.create(b, resource, obj)
         attributes = self._attributes(call, "CREATE", meta.get("name", ""))
         obj = await self._mutated(call, attributes, obj, None)
+        owners.deduplicate(obj, call.warnings.append, owners.AFTER_ADMISSION)
         meta = obj["metadata"]
+        commits.begin_create(b, resource, obj)
         strategy.prepare_create(resource, obj, b.codec.types, b.now())
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = generated_name(meta["generateName"], b.rng)
@@ -101,13 +103,17 @@ class Writer:
         meta["creationTimestamp"] = b.now()
         commits.before_create(b, resource, obj)
         _refuse(resource, meta.get("name", ""), validation.create(resource, obj))
+        call.warnings.extend(validation.warnings(resource, obj, ""))
         await b.admission.validate(replace(attributes, name=meta["name"]), obj, None)
+        if call.verb == "create" and given.isdecimal() and int(given) and not call.dry_run:
+            raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
         place = key(meta.get("namespace"), meta["name"])
-        if b.store.get(resource.storage, place) is not None:
-            if "generateName" in meta and attributes.name == "":
-                raise _generate_again(resource, meta["name"])
-            raise already_exists(resource, meta["name"])
+        found = b.store.get(resource.storage, place)
+        if found is not None:
+            raise _taken(resource, meta, found.obj)
         if call.dry_run:
+            if given:
+                meta["resourceVersion"] = given
             return obj
         entry = b.store.create(resource.storage, place, b.codec.to_stored(resource, obj))
         commits.after(b, resource, entry, removed=False)
@@ -116,8 +122,8 @@ class Writer:
     def _decode(self, call: Call, body: Any, raw: bytes | None = None) -> Obj:
         return self._b.codec.decode(call.resource, body, call.validation, raw, call.warnings.append)
 
-    def _place(self, call: Call, obj: Obj) -> None:
-        """The namespace and name in the body must be those of the path."""
+    def place(self, call: Call, obj: Obj) -> None:
+        """The namespace and name in a body must be those of the path; sets the namespace. Raises InvalidRequest."""
         meta = obj["metadata"]
         if call.resource.namespaced:
             if meta.get("namespace") not in (None, "", call.namespace):
@@ -174,7 +180,7 @@ class Writer:
         if changed is obj or changed is None:
             return obj
         decoded = self._b.codec.decode(call.resource, changed, "Ignore")
-        self._place(call, decoded)
+        self.place(call, decoded)
         return decoded
 
     # -- update ------------------------------------------------------------------------------------------------------
@@ -183,7 +189,8 @@ class Writer:
         """Replace the object by the request's body; also whether it was created. Raises the ApiError of a refusal."""
         body = read_body(call.request.body, call.content_type, call.resource.kind)
         obj = self._decode(call, body, call.request.body)
-        self._place(call, obj)
+        self.place(call, obj)
+        owners.deduplicate(obj, call.warnings.append, owners.BEFORE_ADMISSION)
 
         def replaced(current: Obj) -> Obj:
             new = orjson.loads(orjson.dumps(obj))
@@ -214,7 +221,9 @@ class Writer:
             if entry is None:
                 if missing is None:
                     raise not_found(resource, call.name)
-                return await self.create_decoded(call, missing(), apply=True)
+                new = missing()
+                self.place(call, new)
+                return await self.create_decoded(call, new, apply=True)
             try:
                 return await self._change_once(call, entry, transform, conditional)
             except StaleError:
@@ -225,16 +234,22 @@ class Writer:
         b, resource = self._b, call.resource
         old = b.codec.from_stored(resource, entry.obj)
         new = transform(old)
-        self._place(call, new)
-        self._check_identity(call, new, old, conditional)
-        new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+        self.place(call, new)
+        self._check_uid(call, new, old)
         builtin_admission.update(resource, new, call.subresource)
         attributes = self._attributes(call, "UPDATE", call.name)
         new = await self._mutated(call, attributes, new, old)
+        owners.deduplicate(new, call.warnings.append, owners.AFTER_ADMISSION)
+        self._check_version(call, new, old, conditional)
+        new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         given = {k: new["metadata"][k] for k in ("uid", "deletionTimestamp") if k in new["metadata"]}
+        commits.begin_update(b, resource, new, old, call.subresource)
         strategy.prepare_update(resource, new, old, call.subresource)
         commits.before_update(b, resource, new, old, call.subresource)
         _refuse(resource, call.name, validation.update(resource, new, old, call.subresource, given))
+        call.warnings.extend(validation.warnings(resource, new, call.subresource))
+        if managedfields.same_but_times(new, old):
+            new["metadata"]["managedFields"] = old["metadata"]["managedFields"]
         await b.admission.validate(attributes, new, old)
         if new == old:
             return old
@@ -249,15 +264,20 @@ class Writer:
         commits.after(b, resource, stored, removed=False)
         return b.codec.from_stored(resource, stored.obj)
 
-    def _check_identity(self, call: Call, new: Obj, old: Obj, conditional: bool) -> None:
-        resource, meta, before = call.resource, new["metadata"], old["metadata"]
-        if call.verb == "update" and meta.get("uid") and meta["uid"] != before["uid"]:
-            text = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {before['uid']}"
+    def _check_uid(self, call: Call, new: Obj, old: Obj) -> None:
+        resource, uid, known = call.resource, new["metadata"].get("uid"), old["metadata"]["uid"]
+        if call.verb == "update" and uid and uid != known:
+            text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {known}"
             raise conflict(resource.group, resource.plural, call.name, text)
-        version = meta.get("resourceVersion")
-        if version and version != before["resourceVersion"]:
+
+    def _check_version(self, call: Call, new: Obj, old: Obj, conditional: bool) -> None:
+        """An empty version or "0" stands for any. Raises Conflict and Invalid."""
+        resource, version = call.resource, new["metadata"].get("resourceVersion") or "0"
+        if not version.isdecimal():
+            raise ApiError(f'strconv.ParseUint: parsing "{version}": invalid syntax', code=500, reason="")
+        if int(version) and version != old["metadata"]["resourceVersion"]:
             raise modified(resource, call.name)
-        if not version and conditional:
+        if not int(version) and conditional:
             error = FieldError(
                 "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
             )
@@ -271,8 +291,19 @@ def _refuse(resource: Resource, name: str, errors: list[FieldError]) -> None:
         raise invalid_object(group, resource.kind, name, errors)
 
 
-def _generate_again(resource: Resource, name: str) -> ApiError:
-    error = already_exists(resource, name)
-    return type(error)(
-        f"{error.message}, the server was not able to generate a unique name for the object", details=error.details
-    )
+def _wipe(meta: Obj) -> None:
+    """Take away what no client may set in a new object."""
+    for name in (*strategy.SYSTEM_META, "resourceVersion"):
+        if name != "generation":
+            meta.pop(name, None)
+
+
+def _taken(resource: Resource, meta: Obj, found: Obj) -> ApiError:
+    """The refusal of a name that is taken by `found`."""
+    error = already_exists(resource, meta["name"])
+    text = error.message
+    if meta.get("generateName"):
+        text += ", the server was not able to generate a unique name for the object"
+    if "deletionTimestamp" in found["metadata"]:
+        text = f"object is being deleted: {text}"
+    return type(error)(text, details=error.details)

@@ -12,7 +12,17 @@ from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import DecisionError, MemberSnapshot
 from lwskit.groups.ports import Scheduler, WorkerBackend
 from lwskit.runtime.kinds import NODE, POD, SERVICE
-from lwskit.runtime.objects import Key, Obj, annotations_of, is_deleting, is_true, key_of, labels_of, ref_of
+from lwskit.runtime.objects import (
+    Key,
+    Obj,
+    annotations_of,
+    controller_of,
+    is_deleting,
+    is_true,
+    key_of,
+    labels_of,
+    ref_of,
+)
 from lwskit.runtime.plan import AnyAction, Create, Decision, Emit, Event, NeedFresh, OnError, Plan
 from lwskit.runtime.request import Result
 
@@ -83,6 +93,8 @@ def _furnish(
         return plan(reason, Result(after=_REVISION_DELAY, reason=reason))
     topology, node_selector = spec.exclusive_topology(lws), None
     if snapshot.workers is not None:
+        if controller_of(snapshot.workers) is None:
+            actions.append(_orphaned(lws, leader, snapshot.workers))
         return plan(_existing_workers(snapshot.workers, leader))
     try:
         templates.group_plan(lws, group_lws, leader)
@@ -107,6 +119,16 @@ def _existing_workers(workers: Obj, leader: Obj) -> str:
     if ownership.owned_by_leader(workers, leader):
         return f"the group has its workers in {name}"
     return f"workers {name} of the leader before are still being removed; new ones are made after that"
+
+
+def _orphaned(lws: Obj, leader: Obj, workers: Obj) -> Emit:
+    """Nobody removes workers without an owner, and nobody but their leader's group may use their name."""
+    note = (
+        f"workers {workers['metadata']['name']} have no owner, so leader pod {leader['metadata']['name']} gets none of "
+        "its own; delete them"
+    )
+    event = _event(lws, leader, names.EVENT_FAILED_CREATE, note, "Warning")
+    return Emit(why="a group that waits for a person has to say so", event=event)
 
 
 def _service(snapshot: MemberSnapshot, lws: Obj, group_lws: Obj, leader: Obj) -> list[AnyAction]:

@@ -70,7 +70,7 @@ def decide(snapshot: SetSnapshot, leaders: LeaderBackend) -> Decision:
     if is_deleting(lws):
         return Plan(note="the set is being deleted; what it owns goes with it")
     if spec.identity(lws) != names.IDENTITY_ORDINAL:
-        return Plan(note="the set's groups have no ordinals")
+        return Plan((_unserved(lws),), note="the set's groups have no ordinals")
     now = leaders.observe(snapshot.workload) if snapshot.workload is not None else None
     if now is not None and now.deleting:
         wait = Result(after=_DELETION_DELAY, reason="the leader workload is being deleted")
@@ -99,6 +99,15 @@ def decide(snapshot: SetSnapshot, leaders: LeaderBackend) -> Decision:
     return Plan(tuple(actions), note=target.why)
 
 
+def _unserved(lws: Obj) -> Emit:
+    note = (
+        f"groupIdentity {spec.identity(lws)} is not served by this manager, so nothing is made for this set; "
+        f"create it with groupIdentity {names.IDENTITY_ORDINAL}"
+    )
+    event = _event(lws, "UnsupportedGroupIdentity", names.ACTION_CREATE, note, type="Warning")
+    return Emit(why="a set that nothing is done for has to say so", event=event)
+
+
 def _revision(lws: Obj, now: LeaderState | None, mine: list[Obj]) -> _Revision:
     """The current revision: that of the leader workload, or a new one (specification: 20 §3.3, §3.4)."""
     data = revisions.record(lws)
@@ -114,11 +123,15 @@ def _revision(lws: Obj, now: LeaderState | None, mine: list[Obj]) -> _Revision:
         return _created(lws, revisions.new_revision(lws, mine, data, key), f"Creating {cause} LeaderWorkerSet")
     if now is None or revisions.says_the_same(base, data):
         return _existing(base)
+    newest = max(mine, key=revisions.number_of)
+    if revisions.recorded_as([newest], data) is not None:
+        # The template changed and was recorded, but the leader workload could not be written since.
+        return _existing(newest, changed=True)
     return _created(lws, revisions.new_revision(lws, mine, data), "Creating revision with key {} for updated LWS", True)
 
 
-def _existing(revision: Obj) -> _Revision:
-    return _Revision(revisions.revision_key(revision), ref_of(revision, CONTROLLER_REVISION))
+def _existing(revision: Obj, *, changed: bool = False) -> _Revision:
+    return _Revision(revisions.revision_key(revision), ref_of(revision, CONTROLLER_REVISION), changed=changed)
 
 
 def _created(lws: Obj, revision: Obj, note: str, changed: bool = False) -> _Revision:

@@ -128,7 +128,7 @@ def _recreate(lws: Obj, leader: Obj, failed: Obj, lost: bool) -> Delete:
         key=key_of(leader),
         uid=uid_of(leader),
         propagation="Foreground",
-        errors={"NotFound": OnError.IGNORE, "Conflict": OnError.IGNORE},
+        errors={"NotFound": OnError.IGNORE, "Conflict": OnError.REQUEUE},
         on_success=Event(
             regarding=ref_of(lws, LEADER_WORKER_SET),
             reason=names.EVENT_RECREATE_GROUP,

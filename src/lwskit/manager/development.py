@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Callable, Mapping
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -24,14 +25,14 @@ from lwskit.manager.crds import install as install_crds
 from lwskit.manager.options import ElectionOptions
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock
-from lwskit.runtime.errors import AlreadyExists, ApiError, ConfigurationError, LwskitError, NotFound
+from lwskit.runtime.errors import AlreadyExists, ApiError, ConfigurationError, Conflict, LwskitError, NotFound
 from lwskit.runtime.kinds import (
     MUTATING_WEBHOOK_CONFIGURATION,
     NAMESPACE,
     VALIDATING_WEBHOOK_CONFIGURATION,
     Kind,
 )
-from lwskit.runtime.objects import Obj, labels_of
+from lwskit.runtime.objects import Obj, labels_of, uid_of
 from lwskit.runtime.runnable import Group
 
 log = structlog.get_logger("lwskit.manager.development")
@@ -74,15 +75,23 @@ def check_url(url: str) -> tuple[str, int]:
     return parts.hostname, port
 
 
-async def prepare(client: Client, election: ElectionOptions, namespace: str, clock: Clock) -> None:
+async def prepare(
+    client: Client,
+    election: ElectionOptions,
+    namespace: str,
+    clock: Clock,
+    waiting: Callable[[str, float], None] = lambda holder, seconds: None,
+) -> None:
     """Make a cluster ready for this manager: refuse while another serves it, remove what a kill left, bring the CRDs.
 
-    Raises ConfigurationError saying who is in the way.
+    `waiting` is told whose Lease is looked at, and for how many seconds. Raises ConfigurationError saying who is in the
+    way.
     """
     await _refuse_foreign(client)
     if election.enabled:
-        await leases.refuse_while_renewed(client, namespace, election.name, clock)
-    await cleanup(client)
+        await leases.retire(client, namespace, election.name, clock, waiting)
+    for name in await cleanup(client):
+        log.info("removed what an earlier run left behind", what=name)
     await install_crds(client, clock)
     await _ensure_namespace(client, namespace)
 
@@ -134,14 +143,15 @@ async def registered(client: Client, endpoint: Endpoint, clock: Clock) -> AsyncI
         MUTATING_WEBHOOK_CONFIGURATION: configurations.mutating(endpoint.client_config, mark),
         VALIDATING_WEBHOOK_CONFIGURATION: configurations.validating(endpoint.client_config, mark),
     }
+    made: list[tuple[Kind, str, str]] = []
     try:
         for kind, body in bodies.items():
-            await client.create(kind, body)
+            made.append((kind, body["metadata"]["name"], uid_of(await _register(client, kind, body))))
         await _prove(client, endpoint, clock)
         log.info("webhooks registered", url=endpoint.url)
         yield
     finally:
-        await asyncio.shield(_withdraw(client))
+        await asyncio.shield(_withdraw(client, made))
 
 
 class Registration:
@@ -173,10 +183,23 @@ class Registration:
         await self._registered.wait()
 
 
-async def _withdraw(client: Client) -> None:
+async def _register(client: Client, kind: Kind, body: Obj) -> Obj:
+    try:
+        return await client.create(kind, body)
+    except AlreadyExists as e:
+        raise ConfigurationError(
+            f"{kind.kind} {body['metadata']['name']} was registered meanwhile: another `lwskit run` has just started "
+            "on this cluster; end it, or run against another cluster"
+        ) from e
+
+
+async def _withdraw(client: Client, made: Sequence[tuple[Kind, str, str]]) -> None:
+    """Take away what this run registered, and nothing of another run under the same name."""
     try:
         async with asyncio.timeout(WITHDRAW_SECONDS):
-            await cleanup(client)
+            for kind, name, uid in made:
+                with contextlib.suppress(NotFound, Conflict):
+                    await client.delete(kind, name, uid=uid)
     except (LwskitError, TimeoutError) as e:
         log.warning("webhook configurations may be left behind; run `lwskit run --cleanup`", error=str(e))
 

@@ -158,12 +158,21 @@ def pod_requests(event: Event) -> Iterable[Request]:
 
 
 def owner_pod_requests(event: Event) -> Iterable[Request]:
-    """The leader pods that control a workload, now and before; by name, since a successor waits for the name too."""
+    """The leader pods that control a workload, now and before; by name, since a successor waits for the name too.
+
+    A workload without an owner keeps the leader of its own name waiting.
+    """
     for obj in objects_of(event):
         owner = controller_of(obj)
-        if owner is not None and owner["kind"] == POD.kind and group_of(owner["apiVersion"]) == POD.group:
-            work = PodWork(group_of_pod(obj))
-            yield Request(obj["metadata"]["namespace"], owner["name"], POD.kind, payload=work)
+        if owner is None and names.GROUP_INDEX_LABEL in labels_of(obj):
+            name = obj["metadata"]["name"]
+        elif owner is None:
+            continue
+        elif owner["kind"] == POD.kind and group_of(owner["apiVersion"]) == POD.group:
+            name = owner["name"]
+        else:
+            continue
+        yield Request(obj["metadata"]["namespace"], name, POD.kind, payload=PodWork(group_of_pod(obj)))
 
 
 def workload_came_or_went(event: Event) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -70,8 +71,9 @@ class Listener:
                 self._socket = _listen(host, port)
             except OSError as error:
                 where = f"{host or '*'}:{port}"
+                reason = os.strerror(error.errno) if error.errno else error
                 raise ConfigurationError(
-                    f"{self.name} cannot listen on {where}: {error.strerror or error}; choose another address"
+                    f"{self.name} cannot listen on {where}: {reason}; choose another address or port"
                 ) from error
         return self.port
 

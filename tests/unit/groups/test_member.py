@@ -160,6 +160,17 @@ def test_61_workers_that_exist_are_left_alone(cluster: SmallCluster) -> None:
     assert len(plan_of(cluster.member_snapshot(0, workers=None)).actions) == 1
 
 
+def test_workers_without_an_owner_are_told_to_a_person():
+    cluster = settled(make_lws())
+    orphan = copy.deepcopy(cluster.member_snapshot(0).workers)
+    assert orphan is not None
+    del orphan["metadata"]["ownerReferences"]
+    (emit,) = plan_of(cluster.member_snapshot(0, workers=orphan)).actions
+    assert isinstance(emit, Emit)
+    assert emit.event.type == "Warning"
+    assert emit.event.note.endswith("have no owner, so leader pod x-0 gets none of its own; delete them")
+
+
 def test_62_workers_that_exist_already_are_no_error(cluster: SmallCluster) -> None:
     (create,) = plan_of(cluster.member_snapshot(0, workers=None)).actions
     assert create.errors == {"AlreadyExists": OnError.IGNORE}
@@ -397,7 +408,7 @@ def test_a_leader_is_deleted_only_after_a_fresh_look(cluster: SmallCluster) -> N
     unset = policy(cluster, names.RESTART_NONE)
     assert plan_of(about_worker(cluster, deleted=True, lws=unset)).actions == (), "what was read live counts"
     action = deletion(decide(about_worker(cluster, deleted=True)))
-    assert action.errors == {"NotFound": OnError.IGNORE, "Conflict": OnError.IGNORE}
+    assert action.errors == {"NotFound": OnError.IGNORE, "Conflict": OnError.REQUEUE}
 
 
 def test_a_loss_is_not_forgotten_because_the_cache_is_behind(cluster: SmallCluster) -> None:

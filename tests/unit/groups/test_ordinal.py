@@ -18,7 +18,7 @@ from lwskit.groups.ports import Capability
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, SERVICE
 from lwskit.runtime.objects import annotations_of, labels_of
-from lwskit.runtime.plan import AnswerOf, Apply, Create, OnError, Plan, UpdateStatus
+from lwskit.runtime.plan import AnswerOf, Apply, Create, Emit, OnError, Plan, UpdateStatus
 from tests.unit.groups.small_cluster import LEADERS, NOW, SmallCluster, make_lws, ready_pod, ready_workers, settled
 
 GOLDEN = Path(__file__).parents[2] / "conformance" / "golden"
@@ -434,13 +434,37 @@ def test_transition_times_change_with_the_status_only() -> None:
 
 
 def test_sets_that_are_gone_going_or_of_another_kind_are_left_alone() -> None:
-    going, hashed = make_lws(), make_lws()
+    going = make_lws()
     going["metadata"]["deletionTimestamp"] = "2026-10-20T10:00:00Z"
-    hashed["spec"]["groupIdentity"] = names.IDENTITY_HASH
-    for lws in (None, going, hashed):
+    for lws in (None, going):
         plan = plan_of(SetSnapshot(now=NOW, lws=lws))
         assert plan.actions == ()
         assert plan.note
+
+
+def test_a_set_whose_identity_is_not_served_is_told_so() -> None:
+    hashed = make_lws()
+    hashed["spec"]["groupIdentity"] = names.IDENTITY_HASH
+    (action,) = plan_of(SetSnapshot(now=NOW, lws=hashed)).actions
+    assert isinstance(action, Emit)
+    assert action.event.type == "Warning"
+    assert "groupIdentity Hash is not served by this manager" in action.event.note
+    assert "groupIdentity Ordinal" in action.event.note
+
+
+def test_a_template_that_is_refused_again_and_again_makes_one_revision() -> None:
+    """The revision of a change stays when the leader workload could not be written, and is taken up at the next try."""
+    cluster = settled(make_lws())
+    cluster.change(image="refused")
+    first = plan_of(cluster.snapshot())
+    created = [a for a in first.actions if isinstance(a, Create) and a.kind == CONTROLLER_REVISION]
+    assert len(created) == 1
+    cluster.revisions.append(created[0].obj)
+    again = plan_of(cluster.snapshot())
+    assert not [a for a in again.actions if isinstance(a, Create) and a.kind == CONTROLLER_REVISION]
+    assert [a.obj for a in again.actions if isinstance(a, Apply)] == [
+        a.obj for a in first.actions if isinstance(a, Apply)
+    ]
 
 
 def test_while_a_watch_is_broken_revisions_and_groups_stay() -> None:

@@ -20,6 +20,16 @@ class Answers:
 
     def __init__(self, clock: Clock, *answers: Obj | Exception) -> None:
         self.clock, self.answers, self.asked = clock, list(answers), 0
+        self.removed: list[tuple[str, str]] = []
+        self.told: list[tuple[str, float]] = []
+
+    def waiting(self, holder: str, seconds: float) -> None:
+        self.told.append((holder, seconds))
+
+    async def delete(self, kind: Kind, name: str, namespace: str, *, uid: str, resource_version: str) -> Obj:
+        assert (kind, name, namespace) == (LEASE, "lock", "ns")
+        self.removed.append((uid, resource_version))
+        return {}
 
     async def get(self, kind: Kind, name: str, namespace: str) -> Obj:
         assert (kind, name, namespace) == (LEASE, "lock", "ns")
@@ -30,21 +40,25 @@ class Answers:
         return answer
 
 
+META = {"uid": "u", "resourceVersion": "7"}
+
+
 def lease(clock: Clock, holder: str = "them", *, age: float = 1.0, transitions: int = 0, seconds: int = 15) -> Obj:
     return {
+        "metadata": META,
         "spec": {
             "holderIdentity": holder,
             "renewTime": rfc3339_micro(clock.now() - timedelta(seconds=age)),
             "leaseDurationSeconds": seconds,
             "leaseTransitions": transitions,
-        }
+        },
     }
 
 
 async def look(clock: Clock, *answers: Obj | Exception) -> tuple[Answers, float]:
     """Look at a Lease; the client, and how long it took."""
     client: Any = Answers(clock, *answers)
-    await leases.refuse_while_renewed(client, "ns", "lock", clock)
+    await leases.retire(client, "ns", "lock", clock, client.waiting)
     return client, clock.monotonic()
 
 
@@ -56,11 +70,11 @@ async def test_a_lease_that_nobody_holds_is_free_at_once(clock: Clock, answer: O
 
 async def test_one_that_was_not_renewed_for_long_is_free_at_once(clock: Clock) -> None:
     client, took = await look(clock, lease(clock, age=601))
-    assert (client.asked, took) == (1, 0)
+    assert (client.asked, took, client.removed, client.told) == (1, 0, [("u", "7")], [])
 
 
 async def test_one_without_a_time_is_free_at_once(clock: Clock) -> None:
-    _, took = await look(clock, {"spec": {"holderIdentity": "them"}})
+    _, took = await look(clock, {"metadata": META, "spec": {"holderIdentity": "them"}})
     assert took == 0
 
 
@@ -68,8 +82,9 @@ async def test_one_without_a_time_is_free_at_once(clock: Clock) -> None:
 async def test_one_that_does_not_change_for_its_duration_is_abandoned_whatever_the_clocks(
     clock: Clock, age: float
 ) -> None:
-    _, took = await look(clock, lease(clock, age=age, seconds=20))
+    client, took = await look(clock, lease(clock, age=age, seconds=20))
     assert took == pytest.approx(20, abs=0.5)
+    assert (client.removed, client.told) == ([("u", "7")], [("them", 20.0)])
 
 
 async def test_one_that_is_renewed_is_told_with_its_holder(clock: Clock) -> None:

@@ -207,6 +207,11 @@ def test_a_workload_that_changes_hands_concerns_both_leaders() -> None:
     assert [r.name for r in owner_pod_requests(event)] == ["llm-0", "llm-7"]
 
 
+def test_workers_without_an_owner_concern_the_leader_of_their_name() -> None:
+    orphan = thing("llm-0", {"group-index": "0"})
+    assert [r.name for r in owner_pod_requests(Delete(orphan))] == ["llm-0"]
+
+
 @pytest.mark.parametrize(
     "obj",
     [
