@@ -211,9 +211,9 @@ def measure(report: Report, rounds: int) -> None:
         found = medians(measures, rounds)
         report.ratio("lwskit, per orjson.loads alone", found["lwskit"] / found["decode"], most=most)
         report.ratio("lwskit, per orjson.loads with the newest state of each pod kept", found["lwskit"] / found["keep"])
+        rates = {name: f"{events / seconds:.0f}" for name, seconds in found.items()}
         report.say(
-            f"            (events/s: {events / found['decode']:.0f} decoded, {events / found['keep']:.0f} decoded and kept, "
-            f"{events / found['lwskit']:.0f} into the queue)"
+            f"            (events/s: {rates['decode']} decoded, {rates['keep']} kept, {rates['lwskit']} queued)"
         )
     _compare(report)
     report.figure("one object, whole through a watch", asyncio.run(whole()) / 1e6, "MB", least=1.5)
