@@ -1,5 +1,5 @@
 """`python -m lwskit` is the same as `lwskit`."""
 
-from lwskit.cli.main import main
+from lwskit.cli.entry import main
 
 main()

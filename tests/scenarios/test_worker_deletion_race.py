@@ -11,6 +11,7 @@ import random
 import pytest
 
 from lwskit.runtime.client.transport import HttpRequest
+from lwskit.runtime.errors import ConnectionFailed, Conflict, InternalError, ServiceUnavailable
 from lwskit.runtime.kinds import POD
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.interceptors import matching
@@ -172,3 +173,26 @@ async def test_two_workers_of_one_group_are_deleted(cluster: TestCluster, sets: 
         await recovers(cluster, sets, before, 0)
     assert observer.born["llm-0"] == 1
     assert not {n for n in observer.born if n.startswith("llm-1")}
+
+
+FAILURES = {
+    "conflict": lambda: Conflict("the object has been modified"),
+    "server error": lambda: InternalError("etcdserver: request timed out"),
+    "unavailable": lambda: ServiceUnavailable("apiserver is shutting down"),
+    "cut off": lambda: ConnectionFailed("connection reset by peer"),
+}
+
+
+@pytest.mark.virtual_only(reason="what fails is the manager's own connection, which is the same on every cluster")
+@pytest.mark.parametrize("failure", sorted(FAILURES))
+@pytest.mark.parametrize("method", ["DELETE", "POST", "PUT", "GET"])
+async def test_a_request_fails_on_the_way(cluster: TestCluster, sets: Sets, method: str, failure: str):
+    """20 §11.5 and 70 §5.3: whichever request fails, and however, the group is recreated and the other one stays."""
+    await sets.running()
+    before = await sets.pod_uids()
+    async with cluster.observe(POD) as observer:
+        for interceptor in cluster.interceptors:
+            interceptor.fail(matching(method, watch=False), FAILURES[failure](), times=2)
+        await cluster.delete(POD, "llm-0-1")
+        await recovers(cluster, sets, before, 0)
+    recreated_once(observer, 0)

@@ -9,9 +9,10 @@ from importlib import resources
 from typing import Any
 
 import click
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from lwskit.api import names
 from lwskit.cli import logs, manifests
@@ -20,10 +21,13 @@ from lwskit.cli.session import Session, embedded_session
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.errors import ConfigurationError, LwskitError
-from lwskit.runtime.kinds import POD
+from lwskit.runtime.kinds import CORE_EVENT, POD
 from lwskit.runtime.objects import Key, Obj, generation_of, is_deleting, is_true, key_of, labels_of, uid_of
 
 REFRESH = 0.1
+PIPE_WIDTH = 160
+NARROW = 100
+"""Columns below which the node of a pod is not shown, so that its UID fits."""
 _GONE = "–"
 
 
@@ -63,12 +67,14 @@ class View:
 @click.pass_context
 def command(context: click.Context, filename: str | None, nodes: int, timeout: float) -> None:
     """Start a cluster in this process, run a LeaderWorkerSet on it, delete a worker and watch its group come back."""
-    logs.setup(context, "error")
+    logs.setup(context, "panic")
     objects = manifests.read(filename) if filename else manifests.read(str(sample_path()))
     sets = [o for o in objects if o["kind"] == names.KIND]
     if not sets:
         raise ConfigurationError(f"{filename} holds no {names.KIND}; the demo needs one to show")
-    if run_until_interrupted(_demo(objects, sets[0], nodes, timeout)):
+    if len(sets) > 1:
+        click.echo(f"{filename} holds {len(sets)} sets; all are applied, {sets[0]['metadata']['name']} is shown.")
+    if run_until_interrupted(_demo(objects, sets[0], filename or str(sample_path()), nodes, timeout)):
         raise click.Abort
 
 
@@ -77,8 +83,8 @@ def sample_path() -> Any:
     return resources.files("lwskit.cli").joinpath("samples/leaderworkerset.yaml")
 
 
-async def _demo(objects: list[Obj], lws: Obj, nodes: int, timeout: float) -> None:
-    console = Console()
+async def _demo(objects: list[Obj], lws: Obj, manifest: str, nodes: int, timeout: float) -> None:
+    console = _console()
     console.print(f"Starting a cluster with {nodes} nodes and the LeaderWorkerSet manager in this process…")
     async with embedded_session(nodes=nodes) as session:
         await manifests.apply(session.client, objects)
@@ -94,7 +100,13 @@ async def _demo(objects: list[Obj], lws: Obj, nodes: int, timeout: float) -> Non
         after = await _until_replaced(console, session, key, ready, lost, timeout)
         console.print(_comparison(ready, after, index))
         _check(ready, after, lost)
-        _how_to_go_on(console)
+        _how_to_go_on(console, manifest, victim)
+
+
+def _console() -> Console:
+    """The terminal; into a pipe or a file lines are not broken at a width that nobody has."""
+    console = Console(highlight=False, soft_wrap=True)
+    return console if console.is_terminal else Console(highlight=False, soft_wrap=True, width=PIPE_WIDTH)
 
 
 async def _look(client: Client, key: Key) -> View:
@@ -128,11 +140,11 @@ async def _follow(console: Console, client: Client, key: Key, timeout: float, re
     view = await _look(client, key)
     try:
         async with asyncio.timeout(timeout):
-            with Live(_state(view), console=console, refresh_per_second=10, transient=False) as live:
+            with Live(_state(view, console.width), console=console, refresh_per_second=10, transient=False) as live:
                 while not reached(view):
                     await asyncio.sleep(REFRESH)
                     view = await _look(client, key)
-                    live.update(_state(view))
+                    live.update(_state(view, console.width))
             _end_of_live(console)
     except TimeoutError:
         _end_of_live(console)
@@ -149,28 +161,32 @@ def _end_of_live(console: Console) -> None:
 
 
 async def _hindrance(client: Client, view: View) -> str:
-    """The most telling thing about a set that does not get ready: a pod's condition, else the set's last event."""
+    """The most telling thing about a set that does not get ready: a pod's condition, else the latest warning."""
     for pod in view.pods.values():
         for condition in (pod.get("status") or {}).get("conditions") or ():
             if condition.get("status") == "False" and condition.get("message"):
                 return f"pod {pod['metadata']['name']}: {condition['message']}"
-    if not view.pods:
-        return "it has no pods; `lwskit up` and `kubectl describe lws` show its events"
+    events = (await client.list(CORE_EVENT, view.lws["metadata"]["namespace"]))["items"]
+    warnings = [e for e in events if e.get("type") == "Warning" and e.get("message")]
+    if warnings:
+        latest = max(warnings, key=lambda e: int(e["metadata"]["resourceVersion"]))
+        about = latest["involvedObject"]
+        return f"{about['kind']} {about['name']}: {latest['message']}"
     waiting = sum(not is_true(p, "Ready") for p in view.pods.values())
     return f"{waiting} of {len(view.pods)} pods are not ready; a longer --timeout may be enough"
 
 
-def _state(view: View) -> Table:
+def _state(view: View, width: int) -> Group:
     status = view.lws.get("status") or {}
     conditions = ", ".join(c["type"] for c in status.get("conditions") or () if c["status"] == "True") or "not yet"
     title = f"{key_of(view.lws)}: {status.get('readyReplicas', 0)} of {view.replicas} groups ready ({conditions})"
-    table = Table(title=title, title_justify="left")
-    for column in ("GROUP", "POD", "STATE", "NODE", "UID"):
+    table = Table()
+    for column in ("GROUP", "POD", "STATE", *(("NODE",) if width >= NARROW else ()), "UID"):
         table.add_column(column, no_wrap=True)
     for name, pod in view.pods.items():
-        node = pod["spec"].get("nodeName", "")
-        table.add_row(labels_of(pod).get(names.GROUP_INDEX_LABEL, "?"), name, _phase(pod), node, uid_of(pod)[:8])
-    return table
+        node = (pod["spec"].get("nodeName", ""),) if width >= NARROW else ()
+        table.add_row(labels_of(pod).get(names.GROUP_INDEX_LABEL, "?"), name, _phase(pod), *node, uid_of(pod)[:8])
+    return Group(Text(title, style="italic"), table)
 
 
 def _phase(pod: Obj) -> str:
@@ -204,8 +220,8 @@ def _expectation(view: View) -> str:
     return f"under restart policy {names.RESTART_NONE} it must come back alone"
 
 
-def _comparison(before: View, after: View, index: str) -> Table:
-    table = Table(title=f"Before and after the deletion in group {index}", title_justify="left")
+def _comparison(before: View, after: View, index: str) -> Group:
+    table = Table()
     for column in ("GROUP", "POD", "UID BEFORE", "UID AFTER", ""):
         table.add_column(column, no_wrap=True)
     for name in sorted(
@@ -215,7 +231,7 @@ def _comparison(before: View, after: View, index: str) -> Table:
         old, new = _uid(before.pods.get(name)), _uid(after.pods.get(name))
         verdict = "[green]kept[/]" if old == new else "[cyan]new[/]"
         table.add_row(labels_of(pod).get(names.GROUP_INDEX_LABEL, "?"), name, old, new, verdict)
-    return table
+    return Group(Text(f"Before and after the deletion in group {index}", style="italic"), table)
 
 
 def _uid(pod: Obj | None) -> str:
@@ -229,12 +245,12 @@ def _check(before: View, after: View, lost: Collection[str]) -> None:
         raise LwskitError(f"other pods were replaced too, which must not happen: {', '.join(changed)}")
 
 
-def _how_to_go_on(console: Console) -> None:
+def _how_to_go_on(console: Console, manifest: str, victim: str) -> None:
     console.print(
         "\nGo on with kubectl: [bold]lwskit up[/] starts the same cluster, stays, and prints the kubeconfig it wrote:\n"
         "  export KUBECONFIG=<the path it prints>\n"
-        "  kubectl apply --server-side -f your-set.yaml\n"
+        f"  kubectl apply -f {manifest}\n"
         "  kubectl get leaderworkerset,statefulset,pods\n"
-        "  kubectl delete pod leaderworkerset-sample-0-1 && kubectl get pods -w",
+        f"  kubectl delete pod {victim} && kubectl get pods -w",
         highlight=False,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import traceback
 from importlib.metadata import version
@@ -40,6 +41,10 @@ def cli(ctx: click.Context, debug: bool) -> None:
 def main() -> None:
     """Run the command line: exit code 1 with one sentence for an error, 2 for wrong usage, 130 for Ctrl-C."""
     debug = "--debug" in sys.argv[1:]
+    for stream in (sys.stdout, sys.stderr):
+        # What a terminal cannot show must not end a command.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         code = cli.main(standalone_mode=False)
     except click.exceptions.Exit as e:

@@ -42,6 +42,8 @@ async def serve(kubeconfig: str | None, context: str | None, options: Options, *
         metrics.add_loop_lag(lag)
         for runnable in (lag, GcPolicy(clock, program.cache)):
             program.manager.add(runnable)
+        if not options.webhook.enabled:
+            log.warning("webhooks are off: pods get no place in their group unless another instance admits them")
         log.info(
             "starting manager",
             server=url,

@@ -12,6 +12,7 @@ from lwskit.api import names
 from lwskit.cli import demo
 from lwskit.cli.demo import View
 from lwskit.runtime.errors import LwskitError
+from lwskit.runtime.kinds import CORE_EVENT, Kind
 from lwskit.runtime.objects import Obj
 
 
@@ -121,15 +122,32 @@ def test_the_state_of_pods() -> None:
     waiting = pod(0, 2)
     waiting["status"] = {}
     going = pod(0, 1, deletionTimestamp="2026-01-01T00:00:00Z")
-    text = printed(demo._state(view(pod(0, 0), going, waiting, of=lws(ready=0))))
+    text = printed(demo._state(view(pod(0, 0), going, waiting, of=lws(ready=0)), demo.NARROW))
     assert "ns/x: 0 of 2 groups ready (Available)" in text
     assert row(text, "x-0") == ["0", "x-0", "Ready", "node-0", "uid-0-0"]
     assert row(text, "x-0-1")[2] == "Terminating"
     assert row(text, "x-0-2")[2] == "Pending"
 
 
+class Events:
+    """A client that lists these events."""
+
+    def __init__(self, *events: Obj) -> None:
+        self.events = list(events)
+
+    async def list(self, kind: Kind, namespace: str) -> Obj:
+        assert (kind, namespace) == (CORE_EVENT, "ns")
+        return {"items": self.events}
+
+
+def event(version: int, message: str, type: str = "Warning") -> Obj:
+    about = {"kind": "StatefulSet", "name": "x"}
+    meta = {"resourceVersion": str(version)}
+    return {"metadata": meta, "type": type, "message": message, "involvedObject": about}
+
+
 async def test_what_holds_a_set_up_is_told() -> None:
-    client: Any = None
+    client: Any = Events()
     unschedulable = pod(0, 0)
     unschedulable["status"] = {
         "conditions": [
@@ -138,7 +156,8 @@ async def test_what_holds_a_set_up_is_told() -> None:
         ]
     }
     assert await demo._hindrance(client, view(unschedulable)) == "pod x-0: 0/3 nodes are available"
-    assert "has no pods" in await demo._hindrance(client, view())
+    refused: Any = Events(event(9, "too long a name"), event(10, "no image"), event(11, "well", "Normal"))
+    assert await demo._hindrance(refused, view()) == "StatefulSet x: no image"
     starting = pod(0, 0)
     starting["status"] = {}
     assert await demo._hindrance(client, view(starting, pod(0, 1))) == (
