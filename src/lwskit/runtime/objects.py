@@ -148,7 +148,8 @@ def newer(candidate: str, current: str) -> bool:
     """
     if not (candidate.isdecimal() and current.isdecimal()):
         return False
-    return (len(candidate), candidate) > (len(current), current)
+    digits, others = len(candidate), len(current)
+    return candidate > current if digits == others else digits > others
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from lwskit.runtime.cache.part import Part
 from lwskit.runtime.cache.resync import Resync
 from lwskit.runtime.cache.settings import Scope
 from lwskit.runtime.cache.store import IndexFunction, Store
-from lwskit.runtime.cache.transform import Transform, strip_managed_fields
+from lwskit.runtime.cache.transform import Transform, of_own, strip_managed_fields
 from lwskit.runtime.cache.view import Handler, View, Views
 from lwskit.runtime.cache.watcher import Watcher
 from lwskit.runtime.client.client import Client
@@ -103,7 +103,7 @@ class Informer:
                     streaming=streaming and scope.bookmarks,
                     bookmarks=scope.bookmarks,
                     idle=idle,
-                    prepare=partial(self._prepared, scope.transform or self._transform),
+                    prepare=partial(self._prepared, of_own(scope.transform or self._transform)),
                     on_health=self._health_changed,
                     on_error=partial(failed, scope),
                 ),
@@ -177,7 +177,7 @@ class Informer:
         return self._register(BufferedRegistration(handler, self.kind.qualified, _period(resync), self._clock))
 
     def _register(self, registration: Registration) -> Registration:
-        self._handlers.append(registration)
+        self._handlers = [*self._handlers, registration]
         for obj in self.store.list():
             registration.tell("on_add", obj, True)
         if self.synced.is_set():
@@ -194,7 +194,7 @@ class Informer:
     def remove_handler(self, handler: Handler | AsyncHandler) -> None:
         """Tell a handler no more; what waits in its buffer is forgotten."""
         for registration in [r for r in self._handlers if r.handler is handler]:
-            self._handlers.remove(registration)
+            self._handlers = [r for r in self._handlers if r is not registration]
             self._resync.remove(registration)
             if isinstance(registration, BufferedRegistration) and registration.consumer is not None:
                 registration.consumer.cancel()
@@ -375,7 +375,7 @@ class Informer:
                 self._detector.stored(obj)
         part.seen, part.filled = version, True
         # A handler that is added from now on is given everything that is stored.
-        told = [*self._handlers]
+        told = self._handlers
         self._views.replace()
         for n, obj in enumerate(added, 1):
             for registration in told:
@@ -408,7 +408,8 @@ class Informer:
                 registration.tell("on_update", obj, obj)
 
     def _notify(self, call: str, *arguments: object) -> None:
-        for registration in [*self._handlers]:
+        # The list is replaced, never changed, when a handler is added or removed.
+        for registration in self._handlers:
             registration.tell(call, *arguments)
 
 
