@@ -42,24 +42,21 @@ class Server:
     def _read(self, name: str) -> str:
         return Path(f"/proc/{self.pid}/{name}").read_text()
 
-    def kill(self) -> None:
-        """End the API server as a crash does."""
+    async def kill(self) -> None:
+        """End the API server as a crash does; returns when it is gone and its port is free."""
         os.kill(self.pid, signal.SIGKILL)
+        await eventually(self._is_gone, 10.0, 0.01)
+
+    def _is_gone(self) -> bool:
+        try:
+            return self._read("stat").rpartition(")")[2].split()[0] == "Z"
+        except FileNotFoundError:
+            return True
 
     def start(self) -> None:
-        """Start the API server as it was."""
-        with (self.plane.folder / f"{API_SERVER}.log").open("a") as log:
-            process = subprocess.Popen(
-                self._command,
-                cwd=self.plane.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self._pid_file.write_text(str(process.pid))
-        # Whoever stops the control plane ends it by that id.
-        process.returncode = 0
+        """Start the API server as it was, as nobody's child, so that it is gone when it has ended."""
+        script = f'setsid "$@" >>{API_SERVER}.log 2>&1 </dev/null & echo $! >{API_SERVER}.pid'
+        subprocess.run(["sh", "-c", script, "sh", *self._command], cwd=self.plane.folder, check=True)
 
     def pause(self) -> None:
         """Let the API server say nothing more; the kernel keeps its connections."""

@@ -32,9 +32,8 @@ NEXT = iter(range(1000))
 @contextlib.contextmanager
 def running(arguments: str) -> Iterator[Server]:
     # No controller is to put anything into the namespaces of the tests.
-    without = "--controllers=-root-ca-certificate-publisher-controller"
     try:
-        with plane.running(arguments={"APISERVER": arguments, "KCM": without}) as control:
+        with plane.running(arguments={"APISERVER": arguments}, controllers=False) as control:
             yield Server(control)
     except plane.Unavailable as e:
         pytest.skip(str(e))
@@ -164,7 +163,7 @@ async def test_a_killed_server_costs_no_event(server: Server, watch: Watch) -> N
         await watching.write(name)
     await settled(watching)
     watching.told.clear()
-    server.kill()
+    await server.kill()
     await eventually(lambda: not watching.informer.healthy, 10.0, 0.05)
     server.start()
     await server.wait_ready()
@@ -210,7 +209,9 @@ async def test_history_that_etcd_has_forgotten_leads_to_a_list_that_tells_what_w
         await server.compact()
     await settled(watching)
     assert sorted(watching.told) == [("add", "comes"), ("delete (unknown)", "goes")]
-    first, again, *_ = watching.queries(watch=False)
+    # The watch that was opened again was told that its version is forgotten.
+    assert [r.verb for r in watching.wire.requests] == ["list", "watch", "watch", "list", "watch"]
+    first, again = watching.queries(watch=False)
     assert (first["resourceVersion"], "limit" in again) == ("0", False)
     # A list not older than what was seen, which the server can give though that version itself is forgotten.
     assert int(again["resourceVersion"]) > 0
@@ -226,7 +227,7 @@ async def test_a_restarted_server_that_knows_no_old_version_is_streamed_anew(ser
         await watching.delete("goes")
         await watching.write("comes")
         await server.compact()
-        server.kill()
+        await server.kill()
         server.start()
         await server.wait_ready()
     await settled(watching)
