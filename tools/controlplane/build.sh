@@ -12,7 +12,8 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 
 present() { # NAME VERSION: is this binary there, in this version?
-  [ -x "$out/$1" ] && "$out/$1" --version 2>/dev/null | grep -qE "[ v]$2( |$)"
+  # Read to the end: a program whose output is cut off fails, and would be built anew.
+  [ -x "$out/$1" ] && "$out/$1" --version 2>/dev/null | grep -E "[ v]$2( |$)" >/dev/null
 }
 
 build() { # NAME VERSION PACKAGE LDFLAGS: under a passing name first, so that a broken build leaves nothing behind
