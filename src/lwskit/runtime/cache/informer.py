@@ -237,10 +237,13 @@ class Informer:
         self._handle(self._parts[scope], event)
 
     def _handle(self, part: Part, event: WatchEvent) -> None:
+        if type(event) is Applied:
+            obj = event.obj
+            version = obj["metadata"].get("resourceVersion", "")
+            self._applied(part, obj, version)
+            part.progress(version)
+            return
         match event:
-            case Applied(obj):
-                self._applied(part, obj, version := version_of(obj))
-                part.progress(version)
             case Deleted(obj):
                 self._deleted(part, obj)
                 part.progress(version_of(obj))
@@ -382,6 +385,7 @@ class Informer:
                 registration.tell("on_add", obj, True)
             if n % BATCH == 0:
                 yield
+                told = [registration for registration in told if registration in self._handlers]
         part.synced = True
         if all(part.synced for part in self._parts):
             self.synced.set()

@@ -190,7 +190,8 @@ async def test_a_long_first_list_lets_others_run_and_is_seen_as_a_whole(clock: C
     objects = [pod(f"p{n}", n + 1, labels={"app": str(n % 7)}) for n in range(5000)]
     script = Script(Listing(objects, 9000))
     cache = Cache(Client(script), clock, random.Random(1), streaming=False)
-    informer, recorder, late = cache.informer(POD), Recorder(), Recorder()
+    informer, recorder, late, leaves = cache.informer(POD), Recorder(), Recorder(), Recorder()
+    informer.add_handler(leaves)
     informer.add_index("app", lambda obj: [labels_of(obj)["app"]])
     informer.add_handler(recorder)
     running = asyncio.create_task(cache.run())
@@ -200,11 +201,13 @@ async def test_a_long_first_list_lets_others_run_and_is_seen_as_a_whole(clock: C
         assert informer.healthy is False
         if len(informer.store) and late not in [r.handler for r in informer._handlers]:
             informer.add_handler(late)
+            informer.remove_handler(leaves)
             informer.add_index("late", lambda obj: [labels_of(obj)["app"]])
         await asyncio.sleep(0)
     assert set(sizes) == {0, 5000}
     assert len(sizes) > 15
     assert len(recorder.calls) == len(late.calls) == 5000
+    assert 0 < len(leaves.calls) <= 500
     assert all(call[2] is True for call in recorder.calls + late.calls)
     for name in ("app", "late"):
         assert len(informer.store.by_index(name, "3")) == len(range(3, 5000, 7))
