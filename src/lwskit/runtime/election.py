@@ -15,7 +15,15 @@ import structlog
 
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock, random_uuid, rfc3339_micro
-from lwskit.runtime.errors import ApiError, ConfigurationError, ConnectionFailed, LwskitError, NotFound
+from lwskit.runtime.errors import (
+    AlreadyExists,
+    ApiError,
+    ConfigurationError,
+    Conflict,
+    ConnectionFailed,
+    LwskitError,
+    NotFound,
+)
 from lwskit.runtime.kinds import LEASE
 from lwskit.runtime.objects import Obj, ObjectRef, ref_of
 from lwskit.runtime.plan import Event
@@ -103,6 +111,7 @@ class Elector:
         self._request_timeout = max(renew / 2, 1.0)
         self._recorder = recorder
         self._lease: Obj | None = None
+        self._trouble = ""
         self._observed: Obj = {}
         self._observed_at = 0.0
         self._valid_until = 0.0
@@ -160,8 +169,9 @@ class Elector:
             if renewed:
                 return
             if left <= 0:
-                log.error("could not renew the lease", lease=self.name, seconds=self._renew)
-                raise LeaderElectionLost
+                log.error("could not renew the lease", lease=self.name, seconds=self._renew, error=self._trouble)
+                cause = f": {self._trouble}" if self._trouble else ""
+                raise LeaderElectionLost(f"the Lease {self.name} could not be renewed for {self._renew:g} s{cause}")
             await self._clock.sleep(min(self._retry, left))
 
     async def _try(self, limit: float) -> bool:
@@ -186,7 +196,7 @@ class Elector:
         except NotFound:
             return await self._write(self._client.create(LEASE, self._claimed(None)))
         except _FAILURES as error:
-            log.debug("the lease could not be read", error=str(error))
+            self._tell_trouble("the lease could not be read", error)
             return False
         if lease.get("spec", {}) != self._observed:
             self._observe(lease)
@@ -202,9 +212,18 @@ class Elector:
             self._observe(await self._limited(request))
             self._valid_until = sent + self._duration
         except _FAILURES as error:
-            log.debug("the lease could not be written", error=str(error))
+            self._tell_trouble("the lease could not be written", error)
             return False
         return True
+
+    def _tell_trouble(self, what: str, error: Exception) -> None:
+        """Warn once of each new reason; a Conflict only says that another candidate was faster."""
+        text = str(error) or type(error).__name__
+        if isinstance(error, AlreadyExists | Conflict) or text == self._trouble:
+            log.debug(what, error=text)
+        else:
+            log.warning(what, lease=f"{self._namespace}/{self.name}", error=text)
+        self._trouble = text
 
     async def _limited(self, request: Awaitable[T]) -> T:
         async with asyncio.timeout(self._request_timeout):
