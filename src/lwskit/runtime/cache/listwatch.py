@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
+from lwskit.runtime.cache.lines import Line
 from lwskit.runtime.errors import (
     ApiError,
     ConnectionFailed,
@@ -302,14 +303,14 @@ class ListWatch:
         """The stream could not be opened."""
         self._stream_failed(error, now, opening=True)
 
-    def received(self, line: bytes, now: float) -> WatchEvent | None:
+    def received(self, line: Line, now: float) -> WatchEvent | None:
         """A line of the stream came. Returns what it means for the content, if anything; see `leaving` afterwards."""
         self._count += 1
         try:
             event = orjson.loads(line)
             kind, obj = event["type"], event["object"]
         except (ValueError, TypeError, KeyError):
-            self._stream_failed(InternalError(f"the watch of {self.kind.plural} sent {line[:80]!r}"), now)
+            self._stream_failed(InternalError(f"the watch of {self.kind.plural} sent {bytes(line[:80])!r}"), now)
             return None
         if kind == "ERROR":
             status = obj if isinstance(obj, dict) else {}

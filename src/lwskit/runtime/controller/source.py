@@ -94,8 +94,8 @@ class Dispatcher:
 
     def on_update(self, old: Obj, new: Obj) -> None:
         """An object changed."""
-        event = Update(old, new)
-        self._dispatch(event, priority_of(event))
+        unchanged = old["metadata"].get("resourceVersion") == new["metadata"].get("resourceVersion")
+        self._dispatch(Update(old, new), LOW_PRIORITY if unchanged else 0)
 
     def on_delete(self, obj: Obj, unknown: bool) -> None:
         """An object is gone."""
