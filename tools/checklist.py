@@ -1,6 +1,8 @@
 """Which test answers which line of a checklist of the specification.
 
 A test names its line at the beginning of its docstring: `70 §17 Queue 3: what is tested, in our own words.`
+Lines of the lists under `[shared]` may have several tests, and a test may answer several of them: their docstrings
+begin with `20 §14 lines 44, 45: …`, or their names with the line, `test_58_…`, in the folders that the table gives.
 
 python -m tools.checklist            print the table and how many lines have no test
 python -m tools.checklist --write    write docs/checklists.md
@@ -22,6 +24,10 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tools" / "checklists.toml"
 PAGE = ROOT / "docs" / "checklists.md"
+SHARED = re.compile(
+    r"(?P<list>\d\d §14) lines? (?P<numbers>\d+(?:(?:, | and )\d+)*)(?: and \d\d §\S+)?[,:] ?(?P<text>.+)"
+)
+NUMBERED = re.compile(r"test_(?P<number>\d+)_(?P<text>\w+)")
 NAMED = re.compile(r"(?P<list>\d\d §[\d.]+)(?: line| (?P<section>\D+?))? (?P<number>\d+): (?P<text>.+)")
 LANES = {"unit": "unit", "scenarios": "scenarios, real"}
 
@@ -74,6 +80,55 @@ def collect(folder: Path) -> dict[Line, list[Answer]]:
             if named is not None:
                 found[named[0]].append(Answer(f"{folder.name}/{where}::{name}", named[1], lane))
     return found
+
+
+def collect_shared(root: Path, folders: Mapping[str, str]) -> dict[Line, list[Answer]]:
+    """Every line of a shared list that a test under `root` names, in its docstring or by a number in its own name."""
+    found: dict[Line, list[Answer]] = defaultdict(list)
+    for file in sorted(root.rglob("test_*.py")):
+        where = file.relative_to(root)
+        lane = LANES.get(where.parts[0], where.parts[0])
+        numbered = next((name for folder, name in folders.items() if where.as_posix().startswith(folder)), "")
+        for name, docstring in named_tests(ast.parse(file.read_text())):
+            test = f"{root.name}/{where}::{name}"
+            by_text = SHARED.match(" ".join((docstring or "").split()))
+            by_name = NUMBERED.match(name.rpartition("::")[2])
+            if by_text is not None:
+                for number in re.findall(r"\d+", by_text["numbers"]):
+                    found[Line(by_text["list"], "", int(number))].append(Answer(test, by_text["text"], lane))
+            elif numbered and by_name is not None:
+                text = by_name["text"].replace("_", " ")
+                found[Line(numbered, "", int(by_name["number"]))].append(Answer(test, text, lane))
+    return found
+
+
+def read_shared(text: str) -> tuple[list[Line], dict[Line, str], dict[str, str]]:
+    """The lines of shared lists, the reasons of those without a test, and the folders of numbered names."""
+    data = tomllib.loads(text).get("shared", {})
+    lines = [Line(name, "", n) for name, count in data.get("lines", {}).items() for n in range(1, count + 1)]
+    reasons: dict[Line, str] = {}
+    for name, groups in data.get("reasons", {}).items():
+        for reason, spans in groups.items():
+            for first, last in spans:
+                reasons |= {Line(name, "", n): reason for n in range(first, last + 1)}
+    return lines, reasons, data.get("folders", {})
+
+
+def render_shared(lines: Iterable[Line], answers: Mapping[Line, list[Answer]], reasons: Mapping[Line, str]) -> str:
+    """The part of the page about shared lists."""
+    page: list[str] = []
+    checklist = ""
+    for line in lines:
+        if line.checklist != checklist:
+            checklist = line.checklist
+            page += ["", f"## {checklist}", "", "| line | tests | lanes |", "|---|---|---|"]
+        claims = answers.get(line, [])
+        if claims:
+            tests = "<br>".join(f"`{a.test}`" for a in claims)
+            page.append(f"| {line.number} | {tests} | {', '.join(dict.fromkeys(a.lane for a in claims))} |")
+        else:
+            page.append(f"| {line.number} | {reasons.get(line, '**no test yet**')} | |")
+    return "\n".join(page) + "\n"
 
 
 def read_table(text: str) -> tuple[list[Line], dict[Line, str]]:
@@ -147,8 +202,11 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     lines, reasons = read_table(TABLE.read_text())
     answers = collect(ROOT / "tests")
-    page = render(lines, answers, reasons)
+    shared, excuses, folders = read_shared(TABLE.read_text())
+    several = collect_shared(ROOT / "tests", folders)
+    page = render(lines, answers, reasons) + render_shared(shared, several, excuses)
     wrong = faults(lines, answers, reasons)
+    wrong += [f"{line} is not a line of a checklist in {TABLE.name}" for line in sorted(set(several) - set(shared))]
     if options.write:
         PAGE.write_text(page)
     elif options.check:
@@ -159,6 +217,9 @@ def main(arguments: list[str] | None = None) -> int:
     for fault in wrong:
         print(fault, file=sys.stderr)
     missing = [line for line in lines if line not in answers]
+    open_lines = [str(line) for line in shared if line not in several and line not in excuses]
+    if open_lines:
+        print(f"without a test or a reason: {', '.join(open_lines)}", file=sys.stderr)
     print(f"{len(lines) - len(missing)} of {len(lines)} lines have a test; without: {len(missing)}", file=sys.stderr)
     return 1 if wrong else 0
 

@@ -45,7 +45,7 @@ async def group_ready(sets: Sets, index: int) -> None:
 
 
 async def test_one_group_at_a_time_from_the_end(cluster: TestCluster, sets: Sets):
-    """20 §14 lines 27, 28 (table 7.1): N=4 mu=1, partition 4, 3, 2, 1, 0 with an event for each step."""
+    """20 §14 lines 27, 28: table 7.1, N=4 mu=1, partition 4, 3, 2, 1, 0 with an event for each step."""
     await sets.running(replicas=4, size=2)
     await sets.set_image("v:B")
     await reaches(sets, 3, "v1", "v1", "v1", "B*")
