@@ -65,3 +65,30 @@ async def test_a_set_of_the_same_name_starts_anew(cluster: TestCluster, sets: Se
     assert sorted(after) == sorted(before)
     assert not {p["metadata"]["uid"] for p in after.values()} & set(before.values())
     assert {p["spec"]["containers"][0]["image"] for p in after.values()} == {"img:v2"}
+
+
+async def test_a_leader_that_leaves_its_workers_behind(cluster: TestCluster, sets: Sets):
+    """20 §10.3: workers without an owner are in the way, which an event says; without them the group is whole again."""
+    await sets.running()
+    before = await sets.pod_uids(group=0)
+    await cluster.delete(POD, "llm-0", propagation="Orphan")
+
+    async def leader_is_new() -> None:
+        assert (await sets.pod_uids(group=0))["llm-0"] != before["llm-0"]
+
+    async with cluster.kubelet.playing():
+        await cluster.eventually(leader_is_new)
+        await sets.has_event(
+            "FailedCreate",
+            "workers llm-0 have no owner, so leader pod llm-0 gets none of its own; delete them",
+            type="Warning",
+        )
+        await cluster.delete(STATEFUL_SET, "llm-0")
+
+        async def all_new() -> None:
+            after = await sets.pod_uids(group=0)
+            assert len(after) == 3
+            assert not set(after.values()) & set(before.values())
+
+        await cluster.eventually(all_new)
+    await sets.ready()
