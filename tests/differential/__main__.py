@@ -67,7 +67,7 @@ def shown(run: Run, seed: int, original: int | None) -> str:
     place = "the watch events" if original is None else f"step {original}"
     lines = [f"--- seed {seed}: the servers part at {place}; in short, {len(run.steps)} steps:"]
     lines += [f"  {json.dumps(s)}" for s in run.steps]
-    lines += [f"  embedded | real at {run.difference.step}: {line}" for line in run.difference.lines[:12]]
+    lines += [f"  embedded | real at {run.difference.step}: {line}" for line in run.difference.lines[:40]]
     return "\n".join(lines)
 
 
@@ -96,12 +96,15 @@ async def main(arguments: argparse.Namespace) -> int:
         failed += bool(run.differences)
         for found in run.differences:
             seen[found.signature] += 1
-            if seen[found.signature] <= arguments.repeat:
+            if seen[found.signature] <= arguments.repeat and not arguments.count:
                 short = run if arguments.whole else await minimised(pair, run, found)
                 print(shown(short, seed, found.step), flush=True)
                 if arguments.keep:
                     keep(short, arguments.keep, f"seed-{seed}", found.lines[0])
         seed += 1
+    if arguments.count:
+        for signature, number in seen.most_common():
+            print(f"{number:5} {signature}")
     done = seed - arguments.seed
     print(
         f"{done} sequences, {total} steps, {failed} with {seen.total()} differences, {time.monotonic() - started:.0f} s"
@@ -122,6 +125,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--kinds", type=lambda text: text.split(","), default=[])
     parser.add_argument("--repeat", type=int, default=1, help="how often an equal difference is shown")
     parser.add_argument("--go-on", action="store_true", help="play on after a difference, without its object")
+    parser.add_argument("--count", action="store_true", help="list the differences by how often they came")
     parser.add_argument("--whole", action="store_true", help="do not make failing sequences short")
     parser.add_argument("--keep", type=Path)
     return parser.parse_args(argv)

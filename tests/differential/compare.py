@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,8 +35,8 @@ class Difference:
     @property
     def signature(self) -> str:
         """What the first line is about, to tell equal defects of different sequences."""
-        first = self.lines[0]
-        return "".join(c for c in first if not c.isdigit())[:120]
+        line = next((e for e in self.lines if ".message: '" in e or ".message: absent" in e), self.lines[0])
+        return re.sub(r'"[^"]*"|\d+', "", line)[:160]
 
 
 @dataclass
@@ -113,7 +114,7 @@ class Pair:
     async def _compare_events(self, run: Run, *sides: tuple[Session, dict[str, str]]) -> None:
         for tested in ALL.values():
             for session, _ in sides:
-                await session._post(tested.collection, last_object(tested))
+                await session.post(tested.collection, last_object(tested))
             for selector in ("", SELECTED):
                 found = [await s.events(tested.collection, since[tested.collection], selector) for s, since in sides]
                 run.events[f"{tested.collection}?{selector}"] = found[1]

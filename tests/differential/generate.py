@@ -160,10 +160,11 @@ class Generator:
     def _direct(self, tested: Tested, body: dict[str, Any]) -> None:
         """Put strategic directives into a patch."""
         rng = self._rng
-        if self._chance(0.25):
-            put(body, ("metadata", "$deleteFromPrimitiveList/finalizers"), ["example.com/one"])
         if self._chance(0.15):
             put(body, ("metadata", "$setElementOrder/finalizers"), ["example.com/two", "example.com/one"])
+        # In which order a list and what to delete from it are merged is left to chance in the real server.
+        if self._chance(0.25) and "finalizers" not in body.get("metadata", {}):
+            put(body, ("metadata", "$deleteFromPrimitiveList/finalizers"), ["example.com/one"])
         if self._chance(0.1):
             put(body, ("metadata", "ownerReferences"), [{"$patch": "delete", "uid": OWNER["uid"]}])
         if self._chance(0.05):

@@ -16,6 +16,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _GENERATED = re.compile(r"\bgen-[a-z0-9]{5}\b")
 _ADDRESS = re.compile(r"\b10\.96\.\d+\.\d+\b")
 _GO_DIFF = re.compile(r"(may not change fields other than[^\n]*\n).*", re.DOTALL)
+_WHOLE_PATCH = re.compile(r'(patch: |^)Invalid value: "(?:\{|map\[).*?": (?=[a-z])', re.DOTALL)
 _PLAIN_TIMES = ("creationTimestamp", "deletionTimestamp", "lastTransitionTime", "lastPhaseTransitionTime")
 
 
@@ -51,6 +52,7 @@ class Normal:
         text = _ADDRESS.sub(lambda m: self.symbol("address", m[0]), text)
         if name == "message":
             text = _VERSION_IN_TEXT.sub(lambda m: self._version(m[0]), text)
+            text = _WHOLE_PATCH.sub(r'\1Invalid value: "…": ', text)
             text = _GO_DIFF.sub(r"\1…", text)
             text = _TIME.sub("time", text)
         return text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import traceback
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from tests.differential.normal import Normal
 from tests.differential.steps import NAMESPACE, Memory, Step, change, request
 
 _QUOTED = re.compile(r'299 - "((?:[^"\\]|\\.)*)"')
-WATCH_SECONDS = 20.0
+WATCH_SECONDS = 10.0
 SENTINEL = "zz-last"
 """The object whose creation ends the comparison of a watch."""
 
@@ -52,17 +53,18 @@ class Session:
 
     async def start(self, setup: Iterable[dict[str, Any]], watched: Iterable[str]) -> dict[str, str]:
         """Make the namespace and the objects of `setup`; the versions of the lists at `watched` from which to watch."""
-        await self._post("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
+        await self.post("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
         for one in setup:
-            await self._post(one["path"], one["body"])
+            await self.post(one["path"], one["body"])
         versions = {}
         for path in watched:
             answer = await self.transport.send(HttpRequest("GET", path.replace(NAMESPACE, self.namespace)))
             versions[path] = json.loads(answer.body)["metadata"]["resourceVersion"]
         return versions
 
-    async def _post(self, path: str, body: Any) -> HttpResponse:
-        raw = json.dumps(body).encode()
+    async def post(self, path: str, body: Any) -> HttpResponse:
+        """Create an object."""
+        raw = json.dumps(body).replace(NAMESPACE, self.namespace).encode()
         path = path.replace(NAMESPACE, self.namespace)
         return await self.transport.send(HttpRequest("POST", path, (), {"content-type": "application/json"}, raw))
 
@@ -70,7 +72,13 @@ class Session:
         """Play one step: its answer and, after it, the object that the step looks at, in comparable form."""
         look = step.get("look")
         memory = self.memories[look or step["path"]]
-        answer = await self._send(step, memory)
+        try:
+            answer = await self._send(step, memory)
+        except Exception as e:
+            # A defect to be reported like any other difference; only the server in this process can break so.
+            frame = traceback.extract_tb(e.__traceback__)[-1]
+            text = f"broke: {e!r} at {frame.filename.rpartition('/')[2]}:{frame.lineno}"
+            answer = HttpResponse(500, json.dumps({"message": text}).encode())
         result = {"answer": self._answer(answer, memory if look else None)}
         if look:
             path = look.replace(NAMESPACE, self.namespace)

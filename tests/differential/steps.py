@@ -1,8 +1,9 @@
 """Steps of a differential run: requests as data, with places for what only the server knows.
 
 A step is JSON: `method`, `path` (with NAMESPACE), and, where needed, `query`, `type`, `body`, `changes`, `look`. With
-`changes` the object at the path is read, changed and sent back (a list of [path of names, new value]; null removes). is the object that is read after the step. In a body, `$version`, `$stale` and `$uid` stand for the object's latest
-resourceVersion, an earlier one, and its UID.
+`changes` the object at the path is read, changed and sent back (a list of [path of names, new value]; null removes).
+`look` is the object that is read after the step. In a body, `$version`, `$stale` and `$uid` stand for the object's
+latest resourceVersion, an earlier one, and its UID.
 """
 
 from __future__ import annotations

@@ -64,6 +64,8 @@ def begin_update(store: Store, rng: random.Random, service: Obj, old: Obj) -> No
 def drop_dependent(service: Obj, old: Obj) -> None:
     """Take away, in place, what the former type needed and the new one has no use for, unless the client changed it."""
     spec, before = service["spec"], old["spec"]
+    if spec.get("type") == "ExternalName":
+        _pop(spec, "internalTrafficPolicy")
     if before.get("type") != "ExternalName" and spec.get("type") == "ExternalName":
         if all(spec.get(n) == before.get(n) for n in ("clusterIP", "clusterIPs")):
             _pop(spec, "clusterIP", "clusterIPs")

@@ -153,7 +153,9 @@ async def test_a_patch_that_does_not_fit():
     api = server()
     c = client(api)
     await install(api, c, "mutating", Hook(patch({"op": "remove", "path": "/nope"})))
-    with pytest.raises(ApiError, match="doc is missing path"):
+    with pytest.raises(
+        ApiError, match="error in remove for path: ./nope.: Unable to remove nonexistent key: nope: missing value"
+    ):
         await c.create(POD, pod())
 
 

@@ -50,8 +50,14 @@ def test_json_patch_operations():
     "operations",
     [
         [{"op": "remove", "path": "/x"}],
-        [{"op": "replace", "path": "/x", "value": 1}],
+        [{"op": "replace", "path": "/l/0", "value": 1}],
+        [{"op": "replace", "path": "", "value": 1}],
         [{"op": "add", "path": "/x/y", "value": 1}],
+        [{"op": "add", "path": "/l/x", "value": 1}],
+        [{"op": "move", "from": "/x", "path": "/y"}],
+        [{"op": "copy", "from": "/x/y", "path": "/y"}],
+        [{"op": 1, "path": "/a"}],
+        ["add"],
         [{"op": "test", "path": "/a", "value": 2}],
         [{"op": "add", "path": "/l/7", "value": 1}],
         {"op": "add"},
@@ -61,6 +67,18 @@ def test_json_patch_operations():
 def test_json_patches_that_do_not_fit(operations):
     with pytest.raises(patch.PatchError):
         patch.json_patch({"a": 1, "l": []}, operations)
+
+
+def test_json_patches_of_fields_that_are_not_there():
+    document = {"a": 1, "l": [1, 2]}
+    operations = [
+        {"op": "replace", "path": "/x", "value": 1},
+        {"op": "copy", "from": "/y", "path": "/z"},
+        {"op": "test", "path": "/nope", "value": None},
+        {"op": "replace", "path": "/l/-1", "value": 3},
+        {"op": "add", "path": "/l/-", "value": 4},
+    ]
+    assert patch.json_patch(document, operations) == {"a": 1, "l": [1, 3, 4], "x": 1, "z": None}
 
 
 def containers(*names: str, **more) -> dict:
