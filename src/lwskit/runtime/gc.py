@@ -20,7 +20,7 @@ from lwskit.runtime.runnable import Group
 
 log = structlog.get_logger(__name__)
 
-THRESHOLDS = (50_000, 20, 1000)
+THRESHOLDS = (20_000, 20, 1000)
 """How many containers more, and how many collections of the younger generation, precede one of each generation."""
 
 

@@ -122,6 +122,8 @@ class Watcher:
             await replace(event)
         self._machine.replaced()
         self._tell(None)
+        while self._machine.release():
+            await asyncio.sleep(0)
 
     async def _watch(self, step: OpenWatch, sink: Sink, replace: Replacer | None) -> None:
         machine = self._machine
