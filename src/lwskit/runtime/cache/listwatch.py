@@ -6,7 +6,7 @@ Specification: 70 §2.2–2.7. The driver is `lwskit.runtime.cache.watcher`.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
@@ -396,15 +396,16 @@ class ListWatch:
         """What the list brought has been taken in."""
         self._works()
 
-    def release(self) -> bool:
-        """Let go of a part of what was kept to put the list together; returns whether there is more.
+    def release(self) -> Iterator[None]:
+        """Let go of what was kept to put the list together; others may run after each part.
 
         All at once would stop the event loop for 30 ms at 100,000 objects.
         """
         spent = self._spent
-        for _ in range(min(_RELEASED, len(spent))):
-            spent.popitem()
-        return bool(spent)
+        while spent:
+            for _ in range(min(_RELEASED, len(spent))):
+                spent.popitem()
+            yield
 
     def _replace(self, objects: list[Obj], version: str) -> Replace:
         self._phase = _Phase.WATCH

@@ -122,7 +122,7 @@ class Watcher:
             await replace(event)
         self._machine.replaced()
         self._tell(None)
-        while self._machine.release():
+        for _ in self._machine.release():
             await asyncio.sleep(0)
 
     async def _watch(self, step: OpenWatch, sink: Sink, replace: Replacer | None) -> None:
