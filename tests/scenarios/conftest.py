@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.scenarios.manager import manager
 
 from lwskit.api.crds import crds
 from lwskit.runtime.objects import Obj
 from lwskit.testing.cluster import Runnable, TestCluster
+from tests.scenarios.manager import manager
 from tests.scenarios.support import Sets
 
 

@@ -11,7 +11,7 @@ import random
 import pytest
 
 from lwskit.runtime.client.transport import HttpRequest
-from lwskit.runtime.errors import ConnectionFailed, Conflict, InternalError, ServiceUnavailable
+from lwskit.runtime.errors import Conflict, ConnectionFailed, InternalError, ServiceUnavailable
 from lwskit.runtime.kinds import POD
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.interceptors import matching

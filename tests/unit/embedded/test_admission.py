@@ -154,7 +154,7 @@ async def test_a_patch_that_does_not_fit():
     c = client(api)
     await install(api, c, "mutating", Hook(patch({"op": "remove", "path": "/nope"})))
     with pytest.raises(
-        ApiError, match="error in remove for path: ./nope.: Unable to remove nonexistent key: nope: missing value"
+        ApiError, match=r"error in remove for path: ./nope.: Unable to remove nonexistent key: nope: missing value"
     ):
         await c.create(POD, pod())
 
