@@ -138,7 +138,7 @@ def _families(service: Obj, old: Obj | None) -> None:
         before = old["spec"].get("ipFamilyPolicy") if old else None
         spec["ipFamilyPolicy"] = before or ("RequireDualStack" if bare else "SingleStack")
     _refuse(service, validate_service.addresses(spec, old["spec"] if old else None))
-    families = list(spec.get("ipFamilies") or ())
+    families: list[str] = list(spec.get("ipFamilies") or ())
     errors: list[FieldError] = []
     single = spec["ipFamilyPolicy"] == "SingleStack"
     before_spec: Spec = old["spec"] if old else {}
