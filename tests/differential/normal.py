@@ -17,6 +17,7 @@ _GENERATED = re.compile(r"\bgen-[a-z0-9]{5}\b")
 _ADDRESS = re.compile(r"\b10\.96\.\d+\.\d+\b")
 _GO_DIFF = re.compile(r"(may not change fields other than[^\n]*\n).*", re.DOTALL)
 _WHOLE_PATCH = re.compile(r'(patch: |^)Invalid value: "(?:\{|map\[).*?": (?=[a-z])', re.DOTALL)
+_MISSING_IN = re.compile(r"(is missing in ')\{.*\}'", re.DOTALL)
 _PLAIN_TIMES = ("creationTimestamp", "deletionTimestamp", "lastTransitionTime", "lastPhaseTransitionTime")
 
 
@@ -35,7 +36,11 @@ class Normal:
     def value(self, value: Any, name: str = "") -> Any:
         """A value of an answer, with symbols; `name` is that of the field."""
         if isinstance(value, dict):
-            return {k: self.value(value[k], k) for k in sorted(value)}
+            made = {k: self.value(value[k], k) for k in sorted(value)}
+            if any(isinstance(c, dict) and c.get("reason") == "FieldManagerConflict" for c in made.get("causes") or ()):
+                # In which order managers are named is left to chance.
+                made["causes"] = sorted(made["causes"], key=lambda c: (c["message"], c["field"]))
+            return made
         if isinstance(value, list):
             return [self.value(v, name) for v in value]
         if name == "resourceVersion" and isinstance(value, str) and value:
@@ -53,12 +58,14 @@ class Normal:
         if name == "message":
             text = _VERSION_IN_TEXT.sub(lambda m: self._version(m[0]), text)
             text = _WHOLE_PATCH.sub(r'\1Invalid value: "…": ', text)
+            text = _MISSING_IN.sub(r"\1…'", text)
             text = _GO_DIFF.sub(r"\1…", text)
             text = _TIME.sub("time", text)
         return text
 
     def _version(self, text: str) -> str:
-        return self._symbols.get("version", {}).get(text, text)
+        known = self._symbols.get("version", {})
+        return known.get(text, text if len(text) < 2 else "version-?")
 
 
 def differences(one: Any, two: Any, path: str = "") -> list[str]:

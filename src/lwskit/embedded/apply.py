@@ -12,9 +12,11 @@ import orjson
 from lwskit.embedded import failures, fieldset, managedfields, merging
 from lwskit.embedded.backend import Backend
 from lwskit.embedded.call import Call
+from lwskit.embedded.codec import UndecodableError
 from lwskit.embedded.failures import bad_request
 from lwskit.embedded.fieldset import Path, Paths
 from lwskit.embedded.managedfields import BEFORE_FIRST_APPLY, Identity, Managers, Owned
+from lwskit.embedded.resources import Resource
 from lwskit.embedded.structure import Node
 from lwskit.runtime.errors import ApiError, Conflict
 from lwskit.runtime.objects import Obj
@@ -56,15 +58,8 @@ class Applier:
         try:
             merging.check(node, config)
         except merging.UndeclaredError as e:
-            given = config.get("metadata")
-            meta = given if isinstance(given, dict) else {}
-            place = f"{meta.get('namespace', '')}/{meta.get('name', '')}"
-            version = _shown_version(resource.api_version)
-            raise ApiError(
-                f"failed to create typed patch object ({place}; {version}, Kind={resource.kind}): {e}",
-                code=500,
-                reason="",
-            ) from e
+            text = f"failed to create typed patch object ({_place(resource, config)}): {e}"
+            raise ApiError(text, code=500, reason="") from e
         live = {**current, "metadata": {k: v for k, v in current["metadata"].items() if k != "managedFields"}}
         managers = managedfields.decode(current["metadata"].get("managedFields"))
         who = managedfields.identity(call.manager, "Apply", resource.api_version, call.subresource)
@@ -79,7 +74,15 @@ class Applier:
             del meta["managedFields"]
         new = orjson.loads(orjson.dumps({**merged, "metadata": meta}))
         self._sync_last_applied(call, new, config, current)
-        return b.codec.decode(resource, new, "Ignore", keep_nulls=True)
+        try:
+            return b.codec.decode(resource, new, "Ignore", keep_nulls=True)
+        except UndecodableError as e:
+            kind = f"{_shown_version(resource.api_version)}, Kind={resource.kind}"
+            text = (
+                f"failed to convert new object ({_place(resource, config)}) to proper version: "
+                f"unable to convert unstructured object to {kind}: {e.restored}"
+            )
+            raise ApiError(text, code=500, reason="") from e
 
     def _check(self, call: Call, config: Obj) -> None:
         resource = call.resource
@@ -162,9 +165,17 @@ class Applier:
             annotations[LAST_APPLIED] = orjson.dumps(config).decode() + "\n"
 
 
+def _place(resource: Resource, config: Obj) -> str:
+    """Which object a configuration is of, as refusals of it say."""
+    given = config.get("metadata")
+    meta: Obj = given if isinstance(given, dict) else {}
+    where = f"{meta.get('namespace', '')}/{meta.get('name', '')}"
+    return f"{where}; {_shown_version(resource.api_version)}, Kind={resource.kind}"
+
+
 def _shown_version(version: str) -> str:
     """A group and version as the server prints them: the core group is empty."""
-    return version if "/" in version or not version else f"/{version}"
+    return version if "/" in version else f"/{version}"
 
 
 def conflict(conflicts: dict[Identity, Paths]) -> Conflict:

@@ -21,6 +21,9 @@ _TOLERATION_SECONDS = 300
 def create(b: Backend, resource: Resource, obj: Obj) -> None:
     """Change a new object in place, or refuse it. Raises Forbidden."""
     if resource.storage == "/pods":
+        if obj["spec"].get("overhead") is not None and not obj["spec"].get("runtimeClassName"):
+            text = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+            raise forbidden(resource, obj["metadata"].get("name", ""), text)
         _priority(b, resource, obj)
         _tolerations(obj["spec"])
     elif resource.storage == "/nodes":
@@ -34,9 +37,12 @@ def create(b: Backend, resource: Resource, obj: Obj) -> None:
             finalizers.append(name)
 
 
-def update(resource: Resource, obj: Obj, subresource: str) -> None:
-    """Change a changed object in place: pods get back the tolerations that every pod has."""
+def update(resource: Resource, obj: Obj, old: Obj, subresource: str) -> None:
+    """Change a changed object in place: pods get back the tolerations that every pod has, and their priority."""
     if resource.storage == "/pods" and subresource == "":
+        for name in ("priority", "preemptionPolicy"):
+            if name not in obj["spec"] and name in old["spec"]:
+                obj["spec"][name] = old["spec"][name]
         _tolerations(obj["spec"])
 
 

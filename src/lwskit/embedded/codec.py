@@ -77,11 +77,15 @@ def duplicate_fields(raw: bytes) -> list[str]:
 
 
 class UndecodableError(InvalidRequest):
-    """400: the document is no object of the kind; `detail` says why without naming the kind."""
+    """400: the document is no object of the kind; `detail` says why without naming the kind.
 
-    def __init__(self, message: str, detail: str) -> None:
+    `restored` says the same in the words that a strategic merge patch is refused with.
+    """
+
+    def __init__(self, message: str, detail: str, restored: str = "") -> None:
         super().__init__(message)
         self.detail = detail
+        self.restored = restored or detail
 
 
 class Codec:
@@ -107,11 +111,13 @@ class Codec:
         warn: Callable[[str], None] | None = None,
         *,
         keep_nulls: bool = False,
+        patched: bool = False,
     ) -> Obj:
         """An object in the form of `resource`, with defaults; `body` must belong to the caller and is used up.
 
         `validation` is the fieldValidation parameter; `warn` is told about unknown fields; `raw` is the text in which
-        to look for doubled keys; `keep_nulls` leaves nulls of custom resources. Raises InvalidRequest.
+        to look for doubled keys; `keep_nulls` leaves nulls of custom resources; `patched` is what a patch made: the
+        kind is left to the rules. Raises InvalidRequest.
         """
         if not isinstance(body, dict):
             raise bad_request(
@@ -119,16 +125,17 @@ class Codec:
                 f"json parse error: json: cannot unmarshal {json_kind(body)} into Go value of type "
                 "struct { APIVersion string; Kind string }"
             )
-        self._check_kind(resource, body)
+        self._check_kind(resource, body, raw, patched)
         if not isinstance(body.get("metadata", {}), dict | None):
-            raise self._handled(
-                resource,
-                f"json: cannot unmarshal {json_kind(body['metadata'])} into Go struct field "
-                f"{resource.kind}.metadata of type v1.ObjectMeta",
-            )
+            meta = body["metadata"]
+            where = "Go value" if resource.custom else f"Go struct field {resource.kind}.metadata"
+            text = f"json: cannot unmarshal {json_kind(meta)} into {where} of type v1.ObjectMeta"
+            raise self._handled(resource, text, f"cannot restore struct from: {_RESTORED[type(meta)]}")
         unknown: list[str] = []
         report = unknown.append if validation != "Ignore" else _nothing
-        reset = isinstance(body.get("metadata"), dict) and body["metadata"].get("managedFields") in ([], [{}])
+        reset = isinstance(body.get("metadata"), dict) and body["metadata"].get("managedFields") in (
+            ([{}],) if resource.custom else ([], [{}])
+        )
         obj = (
             self._custom(resource, body, report, keep_nulls) if resource.custom else self._typed(resource, body, report)
         )
@@ -147,26 +154,39 @@ class Codec:
                 warn(problem)
         return obj
 
-    def _check_kind(self, resource: Resource, body: Mapping[str, Any]) -> None:
+    def _check_kind(self, resource: Resource, body: Mapping[str, Any], raw: bytes | None, patched: bool) -> None:
         version, kind = body.get("apiVersion"), body.get("kind")
+        for name, value in (("apiVersion", version), ("kind", kind)):
+            if not isinstance(value, str | None):
+                text = f"json: cannot unmarshal {json_kind(value)} into Go struct field .{name} of type string"
+                raise _unrecognized(resource, f"couldn't get version/kind; json parse error: {text}", raw or b"{}")
         if resource.custom:
+            if not kind:
+                text = f"Object 'Kind' is missing in '{(raw or orjson.dumps(body)).decode(errors='replace')}'"
+                if patched:
+                    raise UndecodableError(text, text)
+                raise _unrecognized(resource, text, raw or b"{}")
+            if patched:
+                return
             if version != resource.api_version:
                 raise bad_request(
                     f"the API version in the data ({version or ''}) does not match the expected API version "
                     f"({resource.api_version})"
                 )
-            if not kind:
-                raise bad_request(f"Object 'Kind' is missing in '{orjson.dumps(body).decode()}'")
             return
         if (version or resource.api_version) == resource.api_version and (kind or resource.kind) == resource.kind:
             return
         short = (version or resource.api_version).rpartition("/")[2]
-        if self.types.kind_type(version or resource.api_version, kind or resource.kind):
+        other = self.types.kind_type(version or resource.api_version, kind or resource.kind)
+        if other:
             inner = resource.group.partition(".")[0] or "core"
-            raise bad_request(
-                f'{kind} in version "{short}" cannot be handled as a {resource.kind}: converting '
-                f"({short}.{kind}) to ({inner}.{resource.kind}): unknown conversion"
-            )
+            text = f"converting ({short}.{kind or resource.kind}) to ({inner}.{resource.kind}): unknown conversion"
+            try:
+                self.types.encode(other, body)
+            except DecodeError as e:
+                text = self.go_texts(other, other, e, body)[0]
+            message = f'{kind or resource.kind} in version "{short}" cannot be handled as a {resource.kind}: {text}'
+            raise UndecodableError(message, text)
         detail = (
             f'no kind "{kind or resource.kind}" is registered for version "{version or resource.api_version}" in '
             f'scheme "{_SCHEME}"'
@@ -175,19 +195,20 @@ class Codec:
             f'{kind or resource.kind} in version "{short}" cannot be handled as a {resource.kind}: {detail}', detail
         )
 
-    def _handled(self, resource: Resource, text: str) -> ApiError:
+    def _handled(self, resource: Resource, text: str, restored: str = "") -> ApiError:
         message = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {text}'
-        return UndecodableError(message, text)
+        return UndecodableError(message, text, restored)
 
     def _custom(self, resource: Resource, body: Obj, report: Callable[[str], None], keep_nulls: bool) -> Obj:
         assert resource.custom is not None
+        schema.whole_numbers(body)
         body.setdefault("metadata", {})
         for path in self.types.unknown("meta.v1.ObjectMeta", body["metadata"], "metadata"):
             report(path)
         try:
             meta = self.types.encode("meta.v1.ObjectMeta", body["metadata"], "metadata")
         except DecodeError as e:
-            raise self._handled(resource, self.go_text("meta.v1.ObjectMeta", "ObjectMeta", e, body)) from e
+            raise self._handled(resource, *self.go_texts("meta.v1.ObjectMeta", "ObjectMeta", e, body)) from e
         if not resource.custom.preserve:
             schema.prune(body, resource.custom.schema, self.types, report)
         schema.apply_defaults(body, resource.custom.schema)
@@ -209,13 +230,13 @@ class Codec:
         try:
             obj = self.types.encode(name, body)
         except DecodeError as e:
-            raise self._handled(resource, self.go_text(name, name, e, body)) from e
+            raise self._handled(resource, *self.go_texts(name, name, e, body)) from e
         obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
         self.defaults.apply(name, obj)
         return obj
 
-    def go_text(self, type_name: str, root: str, error: DecodeError, body: Any) -> str:
-        """What a Go decoder says about a value of a wrong type: the struct, the path and the Go type of the field."""
+    def go_texts(self, type_name: str, root: str, error: DecodeError, body: Any) -> tuple[str, str]:
+        """What a Go decoder says about a value of a wrong type: of JSON, and of data that is restored to a struct."""
         steps = [s for s in _STEP.sub("", error.path).split(".") if s]
         if root == "ObjectMeta" and steps and steps[0] == "metadata":
             steps = steps[1:]
@@ -239,12 +260,14 @@ class Codec:
         if ref is not None and ref.shape == "map" and error.path.endswith("]"):
             ref = ref.element
         if ref is not None and ref.shape == "scalar" and ref.name not in _GO_ZERO:
-            return _special(ref.name, bad)
+            text = _special(ref.name, bad)
+            return text, text
         where = ".".join(named)
-        return (
+        text = (
             f"json: cannot unmarshal {json_kind(bad)} into Go struct field {owner.rpartition('.')[2]}.{where} "
             f"of type {_go_type(ref)}"
         )
+        return text, _restored(ref, bad)
 
     def to_stored(self, resource: Resource, obj: Obj) -> Obj:
         """The form in which the table keeps an object of `resource`; not copied when it is the same."""
@@ -261,6 +284,12 @@ class Codec:
         if resource.group == events.GROUP and resource.storage == events.STORAGE:
             return events.from_core(obj)
         return {**obj, "apiVersion": resource.api_version}
+
+
+def _unrecognized(resource: Resource, text: str, raw: bytes) -> InvalidRequest:
+    """400 for a document without a kind, with the beginning of the document."""
+    start = raw[:30].decode(errors="replace") + (" ..." if len(raw) > 30 else "")
+    return bad_request(f"the object provided is unrecognized (must be of type {resource.kind}): {text} ({start})")
 
 
 def _nothing(path: str) -> None:
@@ -299,6 +328,25 @@ def _go_type(ref: TypeRef | None) -> str:
             return f"v1.{ref.name.rpartition('.')[2]}"
         case _:
             return _GO_ZERO.get(ref.name, ref.name)
+
+
+_RESTORED = {dict: "map", list: "slice", str: "string", int: "int64", float: "float64", bool: "bool"}
+
+
+def _restored(ref: TypeRef | None, bad: Any) -> str:
+    kind = _RESTORED.get(type(bad), "invalid")
+    match ref.shape if ref is not None else "any":
+        case "struct":
+            return f"cannot restore struct from: {kind}"
+        case "list":
+            return f"cannot restore slice from {kind}"
+        case "map":
+            return f"cannot restore map from {kind}"
+    wanted = ref.name if ref is not None else "interface"
+    number = isinstance(bad, int | float) and not isinstance(bad, bool)
+    if number and (wanted.startswith(("int", "float")) or (wanted == "string" and isinstance(bad, int))):
+        return f"cannot convert {kind} to {wanted}"
+    return f"unrecognized type: {wanted}"
 
 
 def _special(kind: str, value: Any) -> str:

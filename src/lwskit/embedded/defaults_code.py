@@ -40,19 +40,26 @@ def pod(value: Value) -> None:
                 requests = resources.setdefault("requests", {})
                 for key, quantity in resources["limits"].items():
                     requests.setdefault(key, quantity)
+            for port in item.get("ports") or () if spec.get("hostNetwork") else ():
+                if not port.get("hostPort"):
+                    port["hostPort"] = port.get("containerPort")
 
 
 def pod_spec(value: Value) -> None:
-    """Host ports follow container ports on the host's network; the old and the new service account field agree."""
-    if value.get("hostNetwork"):
-        for name in ("containers", "initContainers"):
-            for item in value.get(name) or ():
-                for port in item.get("ports") or ():
-                    if not port.get("hostPort"):
-                        port["hostPort"] = port.get("containerPort")
+    """The old and the new service account field agree."""
     account = value.get("serviceAccountName") or value.get("serviceAccount")
     if account:
         value["serviceAccountName"] = value["serviceAccount"] = account
+
+
+def pod_status(value: Value) -> None:
+    """The one address and the first of the list are the same; the one wins."""
+    for one, many in (("podIP", "podIPs"), ("hostIP", "hostIPs")):
+        found = value.get(many) or []
+        if value.get(one) and (not found or found[0].get("ip") != value[one]):
+            value[many] = [{"ip": value[one]}]
+        elif found and found[0].get("ip"):
+            value[one] = found[0]["ip"]
 
 
 def volume(value: Value) -> None:
@@ -89,10 +96,13 @@ def load_balancer_ingress(value: Value) -> None:
 def stateful_set_spec(value: Value) -> None:
     """A rolling update has a partition."""
     strategy = value.setdefault("updateStrategy", {})
-    if strategy.get("type") in (None, "", "RollingUpdate"):
+    if not strategy.get("type"):
         strategy["type"] = "RollingUpdate"
-        strategy.setdefault("rollingUpdate", {}).setdefault("partition", 0)
-        strategy["rollingUpdate"].setdefault("maxUnavailable", 1)
+        strategy.setdefault("rollingUpdate", {})
+    rolling = strategy.get("rollingUpdate")
+    if strategy["type"] == "RollingUpdate" and rolling is not None:
+        rolling.setdefault("partition", 0)
+        rolling.setdefault("maxUnavailable", 1)
 
 
 def deployment_spec(value: Value) -> None:
@@ -177,6 +187,7 @@ CONDITIONAL: dict[str, Callable[[Value], None]] = {
     "core.v1.Volume": volume,
     "core.v1.ImageVolumeSource": image_volume,
     "core.v1.ServiceSpec": service_spec,
+    "core.v1.PodStatus": pod_status,
     "core.v1.LoadBalancerIngress": load_balancer_ingress,
     "core.v1.Namespace": namespace,
     "core.v1.Secret": secret,

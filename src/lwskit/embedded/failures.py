@@ -78,7 +78,7 @@ def too_long(field: str, limit: int) -> FieldError:
 
 def invalid_object(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> Invalid:
     """422 with one cause for each broken rule."""
-    texts = [str(e) for e in errors]
+    texts = list(dict.fromkeys(str(e) for e in errors))
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     qualified = f"{kind}.{group}" if group else kind
     causes = [{"reason": e.reason, "message": e.message, "field": e.field} for e in errors]

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lwskit.embedded import fieldset
+from lwskit.embedded import fieldset, merging
 from lwskit.embedded.codec import Codec
 from lwskit.embedded.fieldset import Path, Paths
 from lwskit.embedded.resources import Resource
@@ -198,7 +198,12 @@ class FieldManager:
         else:
             live = {**live, "metadata": {k: v for k, v in live["metadata"].items() if k != "managedFields"}}
         who = identity(manager, "Update", resource.api_version, subresource)
-        managers = self.take(managers, node, live, new, who, reset_fields(resource, subresource))
+        ignored = reset_fields(resource, subresource)
+        if resource.custom is not None and not _fits(node, new, ignored):
+            if entries:
+                meta["managedFields"] = entries
+            return
+        managers = self.take(managers, node, live, new, who, ignored)
         if managers:
             meta["managedFields"] = encode(_cap(managers))
 
@@ -221,6 +226,15 @@ class FieldManager:
             kept = before.paths - difference.removed if before else set()
             found[who] = Owned(kept | taken, who.api_version, self.now())
         return found
+
+
+def _fits(node: Node, new: Obj, ignored: tuple[Path, ...]) -> bool:
+    """Whether the parts of an object that its rules do not see, because they are set back, are of its type."""
+    for head, *rest in ignored:
+        child = node.child(head[2:])
+        if not rest and child is not None and merging.broken(child, new.get(head[2:])):
+            return False
+    return True
 
 
 def _sound(entries: Any) -> bool:

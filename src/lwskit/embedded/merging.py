@@ -28,6 +28,11 @@ def check(node: Node, value: Any) -> None:
         raise UndeclaredError(texts[0] if len(texts) == 1 else "\n".join(["errors:", *(f"  {t}" for t in texts)]))
 
 
+def broken(node: Node, value: Any) -> bool:
+    """Whether a stored value is not of its type; that keys stand there twice does not matter then."""
+    return any(not detail.startswith("duplicate entries") for _, detail in _errors(node, value, ""))
+
+
 def _errors(node: Node, value: Any, path: str) -> Iterator[tuple[str, str]]:
     if value is None or node.shape == "deduced":
         return

@@ -18,12 +18,18 @@ from lwskit.runtime.errors import Invalid, InvalidRequest
 from lwskit.runtime.objects import Obj
 
 
-def json_patched(document: Any, body: Any) -> Any:
-    """The document, which is changed, after a JSON patch. Raises InvalidRequest and Invalid."""
+def json_patched(document: Any, body: Any, *, loose: bool = False) -> Any:
+    """The document, which is changed, after a JSON patch; `loose` is read without looking for mistakes.
+
+    Raises InvalidRequest and Invalid.
+    """
     try:
         return patch.json_patch(document, body)
     except patch.PatchError as e:
         if e.malformed:
+            if loose:
+                text = str(e).replace("handlers.jsonPatchOp", "jsonpatch.Operation")
+                raise InvalidRequest(text.replace("[]jsonpatch.Operation", "jsonpatch.Patch")) from e
             raise InvalidRequest(f"error decoding patch: {e}") from e
         raise Invalid("the server rejected our request due to an error in our request", details={}) from e
 
@@ -59,10 +65,13 @@ class Patcher:
     def _patched(self, call: Call, current: Obj, body: Any) -> Obj:
         new = self.apply_to(call, current, body)
         try:
-            decoded = self._b.codec.decode(call.resource, new, call.validation, None, call.warnings.append)
+            decoded = self._b.codec.decode(
+                call.resource, new, call.validation, None, call.warnings.append, patched=True
+            )
         except UndecodableError as e:
-            shown = strategic.go_text(body) if call.content_type == PatchType.STRATEGIC else orjson.dumps(new).decode()
-            raise invalid_patch(shown, e.detail) from e
+            if call.content_type == PatchType.STRATEGIC:
+                raise invalid_patch(strategic.go_text(body), e.restored) from e
+            raise invalid_patch(orjson.dumps(new).decode(), e.detail) from e
         self._b.fields.updated(call.resource, current, decoded, call.manager, call.subresource)
         return decoded
 
@@ -83,7 +92,7 @@ class Patcher:
         """A fresh object: the current one after the patch in `body`. Raises InvalidRequest and Invalid."""
         document = orjson.loads(orjson.dumps(current))
         if call.content_type == PatchType.JSON:
-            return json_patched(document, body)
+            return json_patched(document, body, loose=call.validation == "Ignore")
         if call.content_type == PatchType.MERGE:
             return patch.merge(document, body)
         kind = self._b.codec.type_of(call.resource)

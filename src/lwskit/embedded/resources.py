@@ -53,6 +53,12 @@ CONDITIONAL_UPDATE = frozenset(
 )
 """Built-in resources whose full update needs a resourceVersion."""
 
+_PREFIXES = {
+    "/services": "services/specs",
+    "/endpoints": "services/endpoints",
+    "/nodes": "minions",
+    "/replicationcontrollers": "controllers",
+}
 _SHARED = {("events.k8s.io", "events"): "/events"}
 
 
@@ -115,6 +121,13 @@ class Resource:
     def stored(self) -> bool:
         """Whether its objects are kept; reviews and bindings are only answered."""
         return "get" in self.verbs
+
+    @property
+    def prefix(self) -> str:
+        """Where a real server keeps its objects: the beginning of their keys in etcd, which some refusals name."""
+        if self.custom is not None or self.group == "apiextensions.k8s.io":
+            return f"/registry/{self.group}/{self.plural}"
+        return f"/registry/{_PREFIXES.get(self.storage, self.plural)}"
 
     def as_kind(self) -> Kind:
         """The kind as clients of `lwskit.runtime` name it."""

@@ -14,6 +14,7 @@ Schema = Mapping[str, Any]
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 EMBEDDED = "x-kubernetes-embedded-resource"
 INT_OR_STRING = "x-kubernetes-int-or-string"
+_EXACT = 1e21
 _ROOT = ("apiVersion", "kind", "metadata")
 
 
@@ -114,6 +115,16 @@ def drop_nulls(value: Any, schema: Schema) -> None:
         if items:
             for item in value:
                 drop_nulls(item, items)
+
+
+def whole_numbers(value: Any) -> None:
+    """Write, in place, numbers without a fraction as whole ones, as a real server's encoder does."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        if isinstance(item, dict | list):
+            whole_numbers(item)
+        elif isinstance(item, float) and item.is_integer() and abs(item) < _EXACT:
+            value[key] = int(item)
 
 
 def coerce_metadata(obj: dict[str, Any], types: TypeTable) -> dict[str, Any]:

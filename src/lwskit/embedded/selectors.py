@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from lwskit.embedded import label_selectors
 from lwskit.embedded.failures import bad_request
 from lwskit.embedded.resources import Resource
 from lwskit.embedded.store import Filter
-from lwskit.runtime.objects import Obj, Selector
+from lwskit.runtime.objects import Obj
 
 _EVENT = {
     "involvedObject.kind",
@@ -102,7 +103,7 @@ def wanted(resource: Resource, labels: str, fields: str) -> Filter | None:
     """The filter for a list or watch, None when everything is wanted. Raises InvalidRequest."""
     checks: list[Callable[[Obj], bool]] = []
     if labels:
-        selector = Selector.parse(labels)
+        selector = label_selectors.parse(labels)
         checks.append(lambda obj: selector.matches(obj["metadata"].get("labels") or {}))
     for name, value, equal in _terms(fields) if fields else ():
         checks.append(_check(_known(resource, name), value, equal))

@@ -78,10 +78,8 @@ def prepare_update(resource: Resource, obj: Obj, old: Obj, subresource: str) -> 
     for name in SYSTEM_META:
         if name in before:
             meta[name] = before[name]
-        else:
+        elif name != "selfLink":
             meta.pop(name, None)
-    if "generateName" not in meta and "generateName" in before and resource.custom is None:
-        meta["generateName"] = before["generateName"]
     if subresource == "status":
         _keep_all_but_status(resource, obj, old)
         return
@@ -89,6 +87,8 @@ def prepare_update(resource: Resource, obj: Obj, old: Obj, subresource: str) -> 
         _keep(obj, old, "status")
     if resource.storage == "/namespaces" and subresource == "":
         obj["spec"] = old["spec"]
+    if resource.storage == "/pods" and obj["spec"].get("terminationGracePeriodSeconds", 0) < 0:
+        obj["spec"]["terminationGracePeriodSeconds"] = 1
     if resource.storage == "/services":
         services.drop_dependent(obj, old)
     if resource.generation and subresource not in ("binding", "eviction") and _generation_differs(resource, obj, old):

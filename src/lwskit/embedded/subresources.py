@@ -15,9 +15,16 @@ from lwskit.embedded.deletion import read_options
 from lwskit.embedded.failures import bad_request, conflict, invalid_object, invalid_value, not_found
 from lwskit.embedded.patching import Patcher
 from lwskit.embedded.removal import Remover
-from lwskit.embedded.writes import Writer
+from lwskit.embedded.writes import Writer, other_uid
+from lwskit.runtime.client.requests import PatchType
 from lwskit.runtime.errors import ApiError
 from lwskit.runtime.objects import Obj
+
+_UNOWNED_SCALE = (
+    "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to "
+    "proper version: request to convert CR to an invalid group/version: autoscaling/v1"
+)
+"""What a real server says of an apply to the scale of a custom resource whose replicas nobody owns."""
 
 
 class Subresources:
@@ -95,6 +102,8 @@ class Subresources:
             entries = scales.owned(call.resource, current)
             if entries:
                 before["metadata"]["managedFields"] = entries
+            if body is None and not entries and call.resource.custom and call.content_type == PatchType.APPLY:
+                raise ApiError(_UNOWNED_SCALE, code=500, reason="")
             if body is None:
                 scale = self._patcher.transformed(as_scale, before)
                 self._writer.place(as_scale, scale)
@@ -114,9 +123,11 @@ class Subresources:
             raise invalid_object("autoscaling", "Scale", call.name, [error])
         uid, version = meta.get("uid"), meta.get("resourceVersion")
         if uid and uid != current["metadata"]["uid"]:
-            text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current['metadata']['uid']}"
-            what = resource.plural if call.verb == "update" else f"{resource.plural}/scale"
-            raise conflict(resource.group, what, call.name, text)
+            known = current["metadata"]["uid"]
+            if call.verb == "update":
+                raise other_uid(call, uid, known)
+            text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {known}"
+            raise conflict(resource.group, f"{resource.plural}/scale", call.name, text)
         new = orjson.loads(orjson.dumps(current))
         scales.write(new, scales.spec_path(resource), wanted)
         entries = scales.give_back(resource, current, meta.get("managedFields") or [])

@@ -51,7 +51,7 @@ def _selector(kind: str, spec: Mapping[str, Any]) -> Iterator[FieldError]:
 def _template(kind: str, template: Mapping[str, Any]) -> Iterator[FieldError]:
     spec = template.get("spec") or {}
     yield from validate_pod.template(template, "spec.template")
-    if spec.get("restartPolicy") != "Always" and spec.get("restartPolicy") in ("OnFailure", "Never"):
+    if spec.get("restartPolicy") not in (None, "Always"):
         yield not_supported("spec.template.spec.restartPolicy", spec["restartPolicy"], ("Always",))
     if spec.get("activeDeadlineSeconds") is not None:
         text = f"activeDeadlineSeconds in {kind} is not Supported"
@@ -147,11 +147,15 @@ def update(new: Obj, old: Obj) -> Iterator[FieldError]:
             yield invalid_value(f"spec.{name}", after.get(name), _IMMUTABLE)
 
 
-def stateful_status(status: Mapping[str, Any]) -> Iterator[FieldError]:
-    """The broken rules of a StatefulSet's status."""
+def stateful_status(new: Obj, old: Obj | None) -> Iterator[FieldError]:
+    """The broken rules of a StatefulSet's changed status."""
+    status: Mapping[str, Any] = new.get("status") or {}
+    before = ((old or {}).get("status") or {}).get("collisionCount")
+    if before is not None and (status.get("collisionCount") is None or status["collisionCount"] < before):
+        yield invalid_value("status.collisionCount", status.get("collisionCount", 0), "cannot be decremented")
     total = status.get("replicas", 0)
     counts = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
-    for name in counts:
+    for name in (*counts, "observedGeneration", "collisionCount"):
         if status.get(name, 0) < 0:
             yield invalid_value(f"status.{name}", status[name], _NOT_NEGATIVE)
     for name in counts[1:]:

@@ -18,7 +18,7 @@ _SEGMENTS = frozenset({"rbac.authorization.k8s.io"})
 
 def create(resource: Resource, obj: Obj) -> list[FieldError]:
     """The broken rules of a new object's metadata."""
-    return [*_name(resource, obj["metadata"]), *_common(obj["metadata"])]
+    return [*_name(resource, obj["metadata"]), *common(resource, obj)]
 
 
 def _name(resource: Resource, meta: Mapping[str, Any]) -> list[FieldError]:
@@ -55,19 +55,30 @@ def annotation_keys(found: Mapping[str, str] | None, field: str) -> list[FieldEr
     return errors
 
 
-def _common(meta: Mapping[str, Any]) -> list[FieldError]:
-    errors = [
+def common(resource: Resource, obj: Obj) -> list[FieldError]:
+    """The broken rules of metadata that hold for new and for changed objects."""
+    meta = obj["metadata"]
+    errors = _unbound(meta)
+    finalizers = meta.get("finalizers") or []
+    for i, finalizer in enumerate(finalizers):
+        texts = names.qualified(finalizer)
+        errors.extend(invalid_value("metadata.finalizers", finalizer, text) for text in texts)
+        if resource.custom is None and "/" not in finalizer and finalizer not in _STANDARD:
+            text = "name is neither a standard finalizer name nor is it fully qualified"
+            errors.append(invalid_value(f"metadata.finalizers[{i}]", finalizer, text))
+    if {"orphan", "foregroundDeletion"} <= set(finalizers):
+        text = "finalizer orphan and foregroundDeletion cannot be both set"
+        errors.append(invalid_value("metadata.finalizers", finalizers, text))
+    return errors
+
+
+def _unbound(meta: Mapping[str, Any]) -> list[FieldError]:
+    """The broken rules of labels, annotations and owners."""
+    return [
         *labels(meta.get("labels"), "metadata.labels"),
         *annotation_keys(meta.get("annotations"), "metadata.annotations"),
         *_owners(meta.get("ownerReferences") or []),
     ]
-    for i, finalizer in enumerate(meta.get("finalizers") or ()):
-        texts = names.qualified(finalizer)
-        errors.extend(invalid_value("metadata.finalizers", finalizer, text) for text in texts)
-        if not texts and "/" not in finalizer and finalizer not in _STANDARD:
-            text = "name is neither a standard finalizer name nor is it fully qualified"
-            errors.append(invalid_value(f"metadata.finalizers[{i}]", finalizer, text))
-    return errors
 
 
 def _owners(refs: list[dict[str, Any]]) -> list[FieldError]:
@@ -77,6 +88,9 @@ def _owners(refs: list[dict[str, Any]]) -> list[FieldError]:
         for name in ("apiVersion", "kind", "name", "uid"):
             if not ref.get(name):
                 errors.append(required(f"metadata.ownerReferences[{i}].{name}", "must not be empty"))
+        if ref.get("apiVersion") in ("v1", "events.k8s.io/v1") and ref.get("kind") == "Event":
+            text = f"{_shown_kind(ref['apiVersion'])}, Kind=Event is disallowed from being an owner"
+            errors.append(invalid_value(f"metadata.ownerReferences[{i}]", _in_order(ref), text))
         if ref.get("controller"):
             if controller is not None:
                 shown = [_in_order(r) for r in refs]
@@ -89,6 +103,10 @@ def _owners(refs: list[dict[str, Any]]) -> list[FieldError]:
     return errors
 
 
+def _shown_kind(version: str) -> str:
+    return version if "/" in version else f"/{version}"
+
+
 def _in_order(ref: Mapping[str, Any]) -> dict[str, Any]:
     order = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
     return {k: ref[k] for k in order if k in ref}
@@ -96,11 +114,13 @@ def _in_order(ref: Mapping[str, Any]) -> dict[str, Any]:
 
 def update(resource: Resource, new: Obj, old: Obj, given: Mapping[str, Any]) -> list[FieldError]:
     """The broken rules of a changed object's metadata; `given` is what the client sent for fields the server keeps."""
-    errors = _common(new["metadata"])
+    errors = _unbound(new["metadata"])
     if given.get("uid") and given["uid"] != old["metadata"].get("uid"):
         errors.append(invalid_value("metadata.uid", given["uid"], "field is immutable"))
-    if given.get("deletionTimestamp") and "deletionTimestamp" not in old["metadata"]:
-        errors.append(invalid_value("metadata.deletionTimestamp", given["deletionTimestamp"], "field is immutable"))
+    for name in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        before = old["metadata"].get(name)
+        if given.get(name) is not None and (before is None or (name != "deletionTimestamp" and given[name] != before)):
+            errors.append(invalid_value(f"metadata.{name}", given[name], "field is immutable"))
     if "deletionTimestamp" in old["metadata"]:
         before = set(old["metadata"].get("finalizers") or ())
         added = [f for f in new["metadata"].get("finalizers") or () if f not in before]

@@ -138,20 +138,45 @@ def template(found: Mapping[str, Any], field: str) -> Iterator[FieldError]:
 def update(new: Obj, old: Obj) -> Iterator[FieldError]:
     """The broken rules of a changed pod: little of a spec may change."""
     before, after = old["spec"], new["spec"]
-    yield from _gates(before, after)
+    for kind in ("containers", "initContainers"):
+        found = after.get(kind) or []
+        if len(found) != len(before.get(kind) or []):
+            yield forbidden_field(f"spec.{kind}", "pod updates may not add or remove containers")
+            return
+        for i, container in enumerate(found):
+            if not container.get("image"):
+                yield required(f"spec.{kind}[{i}].image")
     deadline, limit = after.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
-    if limit is not None and (deadline is None or deadline > limit):
-        text = "must be less than or equal to previous value"
-        yield invalid_value("spec.activeDeadlineSeconds", deadline, text)
+    if deadline is not None and not 0 <= deadline <= 2**31 - 1:
+        yield invalid_value("spec.activeDeadlineSeconds", deadline, "must be between 0 and 2147483647, inclusive")
+        return
+    if deadline is not None and limit is not None and deadline > limit:
+        yield invalid_value("spec.activeDeadlineSeconds", deadline, "must be less than or equal to previous value")
+        return
+    if deadline is None and limit is not None:
+        text = "must not update from a positive integer to nil value"
+        yield invalid_value("spec.activeDeadlineSeconds", None, text)
     gone = [t for t in before.get("tolerations") or () if not _kept(t, after.get("tolerations") or ())]
     if gone:
         yield forbidden_field(
             "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
         )
+    yield from _gates(before, after)
     gated = bool(before.get("schedulingGates"))
+    if gated:
+        yield from _selector_additions(before.get("nodeSelector") or {}, after.get("nodeSelector") or {})
     for name in sorted(before.keys() | after.keys()):
         if _comparable(name, before.get(name), gated) != _comparable(name, after.get(name), gated):
             yield forbidden_field("spec", f"{_MUTABLE_TEXT}\n{_difference(name, before.get(name), after.get(name))}")
+            return
+
+
+def _selector_additions(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[FieldError]:
+    """While a pod is gated, its node selector may only grow."""
+    for key, value in before.items():
+        if after.get(key) != value:
+            text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+            yield invalid_value("spec.nodeSelector", after or None, text)
             return
 
 

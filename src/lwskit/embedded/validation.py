@@ -8,15 +8,16 @@ from typing import Any
 from lwskit.embedded import crds, validate_apps, validate_core, validate_meta, validate_pod, validate_service
 from lwskit.embedded.failures import FieldError, invalid_value
 from lwskit.embedded.resources import Resource
+from lwskit.embedded.strategic import go_text
 from lwskit.runtime.objects import Obj
 
 Rules = Callable[[Obj, Obj | None], Iterable[FieldError]]
 
 
 def _pod(new: Obj, old: Obj | None) -> Iterable[FieldError]:
-    if old is None:
-        return validate_pod.spec(new["spec"], "spec")
-    return validate_pod.update(new, old)
+    yield from validate_pod.spec(new["spec"], "spec")
+    if old is not None:
+        yield from validate_pod.update(new, old)
 
 
 def _workload(new: Obj, old: Obj | None) -> Iterable[FieldError]:
@@ -35,6 +36,19 @@ def _template(new: Obj, old: Obj | None) -> Iterable[FieldError]:
     return validate_pod.template(new.get("template") or {}, "template")
 
 
+_GO_KINDS = {
+    str: "string",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+}
+
+_STATUS_RULES: dict[str, Rules] = {
+    "/services": lambda new, old: validate_service.status(new),
+    "apps/statefulsets": lambda new, old: validate_apps.stateful_status(new, old),
+}
 _RULES: dict[str, Rules] = {
     "/pods": _pod,
     "/podtemplates": _template,
@@ -56,9 +70,9 @@ _RULES: dict[str, Rules] = {
 
 def create(resource: Resource, obj: Obj) -> list[FieldError]:
     """The broken rules of a new object."""
-    errors = validate_meta.create(resource, obj)
     if resource.custom is not None:
-        return [*errors, *_custom(resource, obj)]
+        return _custom(resource, obj, "") or validate_meta.create(resource, obj)
+    errors = validate_meta.create(resource, obj)
     rules = _RULES.get(resource.storage)
     return [*errors, *rules(obj, None)] if rules else errors
 
@@ -67,27 +81,58 @@ def update(
     resource: Resource, new: Obj, old: Obj, subresource: str, given: Mapping[str, Any] | None = None
 ) -> list[FieldError]:
     """The broken rules of a changed object; `given` is the metadata that the client sent."""
-    errors = validate_meta.update(resource, new, old, given or {})
+    whole = validate_meta.common(resource, new)
+    changed = validate_meta.update(resource, new, old, given or {})
     if resource.custom is not None:
-        return [*errors, *_custom(resource, new)]
-    if subresource == "status":
-        if resource.storage == "apps/statefulsets":
-            errors.extend(validate_apps.stateful_status(new.get("status") or {}))
-        elif resource.storage == "/services":
-            errors.extend(validate_service.status(new))
-        return errors
-    rules = _RULES.get(resource.storage) if subresource in ("", "scale") else None
+        # Changes of metadata are looked at twice, and what is wrong with them is told each time.
+        return [*whole, *changed, *changed, *_custom(resource, new, subresource)]
+    errors = list(dict.fromkeys([*whole, *changed]))
+    table = _STATUS_RULES if subresource == "status" else _RULES if subresource in ("", "scale") else {}
+    rules = table.get(resource.storage)
     return [*errors, *rules(new, old)] if rules else errors
 
 
-def _custom(resource: Resource, obj: Obj) -> list[FieldError]:
-    assert resource.custom is not None
-    errors = [] if obj["kind"] == resource.kind else [invalid_value("kind", obj["kind"], f"must be {resource.kind}")]
-    return [*errors, *resource.custom.validator.errors(obj)]
+def _custom(resource: Resource, obj: Obj, subresource: str) -> list[FieldError]:
+    custom = resource.custom
+    assert custom is not None
+    errors = []
+    for name, wanted in (("kind", resource.kind), ("apiVersion", resource.api_version)):
+        if obj[name] != wanted:
+            errors.append(invalid_value(name, obj[name], f"must be {wanted}"))
+    if errors:
+        return errors
+    errors = custom.validator.errors(obj)
+    if custom.scale is not None:
+        paths = (
+            [custom.scale.status_replicas]
+            if subresource == "status"
+            else [
+                custom.scale.spec_replicas,
+                custom.scale.status_replicas,
+            ]
+        )
+        for path in paths:
+            errors.extend(_replicas(obj, path))
+    return errors
 
 
-def warnings(resource: Resource, new: Obj, subresource: str) -> Iterable[str]:
-    """What a client is told of an object that is accepted."""
-    if resource.custom is None and subresource == "" and resource.storage == "/services":
-        return validate_service.warnings(new)
-    return ()
+def _replicas(obj: Obj, path: str) -> Iterable[FieldError]:
+    """The broken rules of a number of replicas that a custom resource keeps at `path`."""
+    value: Any = obj
+    for name in path.split("."):
+        if not isinstance(value, dict):
+            kind = _GO_KINDS.get(type(value), "nil")
+            text = f".{path} accessor error: {go_text(value)} is of the type {kind}, expected map[string]interface{{}}"
+            yield invalid_value(f".{path}", 0, text)
+            return
+        if name not in value:
+            return
+        value = value[name]
+    if not isinstance(value, int) or isinstance(value, bool):
+        kind = _GO_KINDS.get(type(value), "<nil>")
+        text = f".{path} accessor error: {go_text(value)} is of the type {kind}, expected int64"
+        yield invalid_value(f".{path}", 0, text)
+    elif value < 0:
+        yield invalid_value(f".{path}", value, "should be a non-negative integer")
+    elif value > 2**31 - 1:
+        yield invalid_value(f".{path}", value, f"should be less than or equal to {2**31 - 1}")

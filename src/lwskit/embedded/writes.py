@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from lwskit.embedded import builtin_admission, commits, deletion, managedfields, owners, strategy, validation
+from lwskit.embedded import builtin_admission, commits, deletion, managedfields, owners, strategy, validation, warnings
 from lwskit.embedded.admission import Attributes
 from lwskit.embedded.backend import Backend
 from lwskit.embedded.call import Call
@@ -30,6 +30,7 @@ from lwskit.runtime.clock import random_uuid
 from lwskit.runtime.errors import ApiError, NotFound
 from lwskit.runtime.objects import Obj
 
+_KEPT = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 ATTEMPTS = 8
 """How often a write is computed again when the object changed while a webhook was asked."""
 
@@ -103,7 +104,7 @@ class Writer:
         meta["creationTimestamp"] = b.now()
         commits.before_create(b, resource, obj)
         _refuse(resource, meta.get("name", ""), validation.create(resource, obj))
-        call.warnings.extend(validation.warnings(resource, obj, ""))
+        call.warnings.extend(warnings.of(resource, obj, None, ""))
         await b.admission.validate(replace(attributes, name=meta["name"]), obj, None)
         if call.verb == "create" and given.isdecimal() and int(given) and not call.dry_run:
             raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
@@ -199,6 +200,8 @@ class Writer:
 
         found = self._b.find(call.resource, call.namespace, call.name)
         if found is None and call.resource.storage in CREATED_BY_UPDATE and not call.subresource:
+            if obj["metadata"].get("uid"):
+                raise other_uid(call, obj["metadata"]["uid"], "")
             return await self.create_decoded(call, obj, apply=False), True
         return await self.change(call, replaced, conditional=not call.resource.unconditional_update), False
 
@@ -236,24 +239,27 @@ class Writer:
         new = transform(old)
         self.place(call, new)
         self._check_uid(call, new, old)
-        builtin_admission.update(resource, new, call.subresource)
+        builtin_admission.update(resource, new, old, call.subresource)
         attributes = self._attributes(call, "UPDATE", call.name)
         new = await self._mutated(call, attributes, new, old)
         owners.deduplicate(new, call.warnings.append, owners.AFTER_ADMISSION)
         self._check_version(call, new, old, conditional)
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-        given = {k: new["metadata"][k] for k in ("uid", "deletionTimestamp") if k in new["metadata"]}
+        given = {k: new["metadata"][k] for k in _KEPT if k in new["metadata"]}
         commits.begin_update(b, resource, new, old, call.subresource)
         strategy.prepare_update(resource, new, old, call.subresource)
         commits.before_update(b, resource, new, old, call.subresource)
         _refuse(resource, call.name, validation.update(resource, new, old, call.subresource, given))
-        call.warnings.extend(validation.warnings(resource, new, call.subresource))
+        call.warnings.extend(warnings.of(resource, new, old, call.subresource))
         if managedfields.same_but_times(new, old):
             new["metadata"]["managedFields"] = old["metadata"]["managedFields"]
         await b.admission.validate(attributes, new, old)
-        if new == old:
+        link = new["metadata"].pop("selfLink", None)
+        if new == old and not (link and call.dry_run):
             return old
         if call.dry_run:
+            if link:
+                new["metadata"]["selfLink"] = link
             return new
         place = key(call.namespace if resource.namespaced else "", call.name)
         if deletion.gone_by_update(resource, new, old):
@@ -265,10 +271,9 @@ class Writer:
         return b.codec.from_stored(resource, stored.obj)
 
     def _check_uid(self, call: Call, new: Obj, old: Obj) -> None:
-        resource, uid, known = call.resource, new["metadata"].get("uid"), old["metadata"]["uid"]
+        uid, known = new["metadata"].get("uid"), old["metadata"]["uid"]
         if call.verb == "update" and uid and uid != known:
-            text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {known}"
-            raise conflict(resource.group, resource.plural, call.name, text)
+            raise other_uid(call, uid, known)
 
     def _check_version(self, call: Call, new: Obj, old: Obj, conditional: bool) -> None:
         """An empty version or "0" stands for any. Raises Conflict and Invalid."""
@@ -298,12 +303,42 @@ def _wipe(meta: Obj) -> None:
             meta.pop(name, None)
 
 
+def other_uid(call: Call, wanted: str, found: str) -> ApiError:
+    """The refusal of an update that names another UID than that of the object; `found` is empty where there is none."""
+    resource = call.resource
+    place = "/".join([resource.prefix, *([call.namespace] if resource.namespaced else []), call.name])
+    text = (
+        f"StorageError: invalid object, Code: 4, Key: {place}, ResourceVersion: 0, AdditionalErrorMsg: "
+        f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    )
+    return conflict(resource.group, resource.plural, call.name, text)
+
+
+def _wipe(meta: Obj) -> None:
+    """Take away what no client may set in a new object."""
+    for name in (*strategy.SYSTEM_META, "resourceVersion"):
+        if name != "generation":
+            meta.pop(name, None)
+
+
+def _no_such_uid(call: Call, uid: str) -> ApiError:
+    """The refusal of an update that names the UID of an object that is not there, and would be made."""
+    resource = call.resource
+    place = f"/registry/{'services/specs' if resource.storage == '/services' else resource.plural}"
+    text = (
+        f"StorageError: invalid object, Code: 4, Key: {place}/{call.namespace}/{call.name}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: "
+    )
+    return conflict(resource.group, resource.plural, call.name, text)
+
+
 def _taken(resource: Resource, meta: Obj, found: Obj) -> ApiError:
     """The refusal of a name that is taken by `found`."""
     error = already_exists(resource, meta["name"])
-    text = error.message
+    text, details = error.message, error.details
     if meta.get("generateName"):
         text += ", the server was not able to generate a unique name for the object"
+        details = {**details, "retryAfterSeconds": 1}
     if "deletionTimestamp" in found["metadata"]:
         text = f"object is being deleted: {text}"
-    return type(error)(text, details=error.details)
+    return type(error)(text, details=details)

