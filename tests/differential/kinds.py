@@ -208,7 +208,6 @@ POD_SPEC: Palette = (
     (("enableServiceLinks",), (False,)),
     (("hostAliases",), ([{"ip": "1.2.3.4", "hostnames": ["a"]}],)),
     (("readinessGates",), ([{"conditionType": "a"}],)),
-    (("overhead",), ({},)),
     (("priorityClassName",), ("system-node-critical",)),
 )
 BAD_POD_SPEC: Palette = (
@@ -284,7 +283,7 @@ POD = Tested(
         *META,
         *_below(("spec",), POD_SPEC),
         (("spec", "activeDeadlineSeconds"), (10, 20, 5)),
-        (("spec", "schedulingGates"), ([{"name": "a"}], [{"name": "a"}, {"name": "b"}], [])),
+        (("spec", "schedulingGates"), ([{"name": "a"}], [{"name": "b"}], [])),
     ),
     POD_STATUS,
     bad=(*BAD_META, *_below(("spec",), BAD_POD_SPEC), (("spec", "nodeName"), ("n", "Bad_"))),

@@ -103,11 +103,12 @@ class Session:
         except ValueError:
             return {"code": answer.status, "text": answer.body.decode(errors="replace")}
         if isinstance(body, dict) and isinstance(body.get("metadata"), dict):
-            if memory is not None and body.get("kind") != "Status":
+            whole = str(body.get("kind", ""))
+            if memory is not None and whole != "Status" and not whole.endswith("List"):
                 memory.learn(body["metadata"])
             for entry in body["metadata"].get("managedFields") or ():
                 self.newest = max(self.newest, entry.get("time", ""))
-            if str(body.get("kind", "")).endswith("List"):
+            if whole.endswith("List"):
                 body["metadata"] = {}
         out = {"code": answer.status, "body": self.normal.value(body)}
         if "warning" in answer.headers:

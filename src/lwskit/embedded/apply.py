@@ -91,7 +91,7 @@ class Applier:
         version, kind = config.get("apiVersion", ""), config.get("kind", "")
         if (version, kind) != (resource.api_version, resource.kind):
             raise bad_request(f"invalid object type: {_shown_version(version)}, Kind={kind}")
-        if meta.get("managedFields"):
+        if meta.get("managedFields") is not None:
             raise bad_request("metadata.managedFields must be nil")
 
     def _apply(
@@ -180,7 +180,11 @@ def _shown_version(version: str) -> str:
 
 def conflict(conflicts: dict[Identity, Paths]) -> Conflict:
     """409 that names every field and its owner."""
-    pairs: list[tuple[str, Path]] = sorted((who.shown, path) for who, paths in conflicts.items() for path in paths)
+    pairs: list[tuple[str, Path]] = [
+        (who.shown, path)
+        for who, paths in sorted(conflicts.items(), key=lambda item: item[0].sort_key)
+        for path in sorted(paths, key=_members_first)
+    ]
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": fieldset.text(path)}
         for who, path in pairs
@@ -190,9 +194,15 @@ def conflict(conflicts: dict[Identity, Paths]) -> Conflict:
         message = f"Apply failed with 1 conflict: conflict with {who}: {fieldset.text(path)}"
     else:
         lines: list[str] = []
-        for who in sorted({w for w, _ in pairs}):
+        for who in dict.fromkeys(w for w, _ in pairs):
             lines.append(f"conflicts with {who}:")
             lines.extend(f"- {fieldset.text(p)}" for w, p in pairs if w == who)
         message = f"Apply failed with {len(pairs)} conflicts: " + "\n".join(lines)
     details: dict[str, Any] = {"causes": causes}
     return Conflict(message, details=details)
+
+
+def _members_first(path: Path) -> list[tuple[bool, str]]:
+    """The order of fields in refusals: in each place, what is owned as a whole comes before what is owned inside."""
+    last = len(path) - 1
+    return [(i < last, element) for i, element in enumerate(path)]

@@ -255,16 +255,19 @@ class Codec:
             elif ref.shape == "map":
                 ref = ref.element
         bad = _at(body, error.path)
-        if ref is not None and ref.shape == "list" and isinstance(bad, list):
+        if ref is not None and ref.shape == "list" and (isinstance(bad, list) or error.path.endswith("]")):
             ref = ref.element
         if ref is not None and ref.shape == "map" and error.path.endswith("]"):
             ref = ref.element
         if ref is not None and ref.shape == "scalar" and ref.name not in _GO_ZERO:
             text = _special(ref.name, bad)
-            return text, text
+            return text, f"error decoding from json: {text}" if ref.name == "bytes" and isinstance(bad, str) else text
         where = ".".join(named)
+        kind = json_kind(bad)
+        if isinstance(bad, float) and ref is not None and ref.name.startswith("int"):
+            kind = f"number {bad:g}"
         text = (
-            f"json: cannot unmarshal {json_kind(bad)} into Go struct field {owner.rpartition('.')[2]}.{where} "
+            f"json: cannot unmarshal {kind} into Go struct field {owner.rpartition('.')[2]}.{where} "
             f"of type {_go_type(ref)}"
         )
         return text, _restored(ref, bad)
@@ -349,6 +352,14 @@ def _restored(ref: TypeRef | None, bad: Any) -> str:
     return f"unrecognized type: {wanted}"
 
 
+def _bad_base64(text: str) -> int:
+    """Where a text stops to be base64: at a letter that has no place there, or at a last group that is not whole."""
+    for i, char in enumerate(text):
+        if not (char.isascii() and (char.isalnum() or char in "+/=")):
+            return i
+    return len(text) - len(text) % 4
+
+
 def _special(kind: str, value: Any) -> str:
     """The text for types that decode themselves."""
     if kind == "quantity":
@@ -357,6 +368,6 @@ def _special(kind: str, value: Any) -> str:
         layout = "2006-01-02T15:04:05Z07:00" if kind == "time" else "2006-01-02T15:04:05.000000Z07:00"
         return f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"'
     if kind == "bytes" and isinstance(value, str):
-        return "illegal base64 data at input byte 0"
+        return f"illegal base64 data at input byte {_bad_base64(value)}"
     go = {"intorstring": "int32", "bytes": "[]uint8", "duration": "string"}.get(kind, "string")
     return f"json: cannot unmarshal {json_kind(value)} into Go value of type {go}"

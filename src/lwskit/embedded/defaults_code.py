@@ -19,6 +19,8 @@ def container(value: Value) -> None:
 
 
 def _pull_policy(image: str) -> str:
+    if not image:
+        return "IfNotPresent"
     name = image.rpartition("/")[2]
     tag = name.partition("@")[0].partition(":")[2]
     return "IfNotPresent" if "@" in name or tag not in ("", "latest") else "Always"

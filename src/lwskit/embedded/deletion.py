@@ -60,9 +60,12 @@ def read_options(body: Any, params: Mapping[str, str]) -> Options:
     if given.get("kind") not in (None, "", "DeleteOptions"):
         raise bad_request(f'no kind "{given["kind"]}" is registered for version "meta.k8s.io/v1"')
     if not body:
+        # Only a deletion without a body is looked at for what its query says.
         for name in ("gracePeriodSeconds", "propagationPolicy", "orphanDependents"):
             if name in params:
                 given[name] = params[name]
+        if params.get("dryRun"):
+            given["dryRun"] = [params["dryRun"]]
     errors: list[FieldError] = []
     policy = given.get("propagationPolicy")
     if policy is not None and given.get("orphanDependents") is not None:
@@ -70,7 +73,7 @@ def read_options(body: Any, params: Mapping[str, str]) -> Options:
         errors.append(invalid_value("propagationPolicy", policy, text))
     if policy is not None and policy not in _POLICIES:
         errors.append(not_supported("propagationPolicy", policy, [*_POLICIES, "nil"]))
-    dry_run = given.get("dryRun") or ([params["dryRun"]] if params.get("dryRun") else [])
+    dry_run = given.get("dryRun") or []
     for value in dry_run:
         if value != "All":
             errors.append(not_supported("dryRun", dry_run, ["All"]))
@@ -161,7 +164,7 @@ def _pod_grace(obj: Obj, meta: dict[str, Any], options: Options, now: datetime) 
     """Whether a deletion of this pod is already under way, and whether this one goes through a grace period."""
     if "deletionTimestamp" in meta:
         before = meta.get("deletionGracePeriodSeconds")
-        if before is None:
+        if not before:
             return False, False
         if options.grace is not None and options.grace < before:
             start = parse_time(meta["deletionTimestamp"]) - timedelta(seconds=before)

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
+
 from lwskit.embedded import fieldset, merging
 from lwskit.embedded.codec import Codec
 from lwskit.embedded.fieldset import Path, Paths
@@ -59,6 +61,13 @@ class Identity:
     operation: str
     api_version: str
     subresource: str = ""
+
+    @property
+    def sort_key(self) -> str:
+        """Its place among others: they are sorted as JSON."""
+        names = ("manager", "operation", "apiVersion", "subresource")
+        values = (self.manager, self.operation, self.api_version, self.subresource)
+        return orjson.dumps({n: v for n, v in zip(names, values, strict=True) if v}).decode()
 
     @property
     def shown(self) -> str:
@@ -199,7 +208,9 @@ class FieldManager:
             live = {**live, "metadata": {k: v for k, v in live["metadata"].items() if k != "managedFields"}}
         who = identity(manager, "Update", resource.api_version, subresource)
         ignored = reset_fields(resource, subresource)
-        if resource.custom is not None and not _fits(node, new, ignored):
+        kind = (new["apiVersion"], new["kind"])
+        known = kind == (resource.api_version, resource.kind)
+        if resource.custom is not None and not (known and _fits(node, new, ignored)):
             if entries:
                 meta["managedFields"] = entries
             return
@@ -256,7 +267,7 @@ def _cap(managers: Managers) -> Managers:
     found = dict(managers)
     left = len(updaters)
     first: dict[str, Identity] = {}
-    for who in sorted(updaters, key=lambda w: (managers[w].time or "", f'{w.manager}"', w.api_version, w.subresource)):
+    for who in sorted(updaters, key=lambda w: (managers[w].time or "", w.sort_key)):
         if left <= MAX_UPDATERS:
             break
         version = who.api_version

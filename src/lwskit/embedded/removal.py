@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -30,7 +31,8 @@ class Remover:
 
     async def delete_with(self, call: Call, options: Any) -> Obj:
         """Delete the call's object with DeleteOptions that come from elsewhere than its body."""
-        return await self._delete(call, call.name, deletion.read_options(options, call.params))
+        read = deletion.read_options(options, {})
+        return await self._delete(call, call.name, replace(read, dry_run=read.dry_run or call.dry_run))
 
     async def delete_collection(self, call: Call) -> Obj:
         """Delete what the selectors in the query match; returns the list of what was there."""
@@ -66,7 +68,7 @@ class Remover:
 
     async def _delete(self, call: Call, name: str, options: deletion.Options) -> Obj:
         b, resource = self._b, call.resource
-        dry_run = options.dry_run or call.dry_run
+        dry_run = options.dry_run
         place = key(call.namespace if resource.namespaced else "", name)
         for _ in range(ATTEMPTS):
             entry = b.store.get(resource.storage, place)
@@ -82,6 +84,9 @@ class Remover:
             await b.admission.validate(attributes, None, old)
             outcome = deletion.decide(resource, old, options, b.clock.now())
             if dry_run:
+                if outcome.remove and outcome.marked is None and old["metadata"].get("finalizers"):
+                    # A real server then answers with an object in which nothing is set.
+                    return {"apiVersion": resource.api_version, "kind": resource.kind, **b.fields.empty(resource)}
                 return self._answer(call, name, outcome.marked or old, gone=outcome.remove)
             try:
                 if outcome.marked is not None:

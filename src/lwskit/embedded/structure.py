@@ -83,6 +83,16 @@ DEDUCED = Node("deduced")
 DEDUCED.element = DEDUCED
 
 
+_ZERO: dict[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0}
+
+
+def _default(field: Field) -> Any:
+    """The default of a key: its own, or nothing's value in a field that is always written."""
+    if field.default is not None or field.omit_empty:
+        return field.default
+    return _ZERO.get(field.type.name)
+
+
 class Structures:
     """The nodes of all kinds: built-in ones from the table of types, custom ones from their schemas."""
 
@@ -114,7 +124,7 @@ class Structures:
                 defaults = {}
                 if ref.element.shape == "struct":
                     fields = self._types.fields(ref.element.name)
-                    defaults = {k: fields[k].default for k in field.list_keys if k in fields}
+                    defaults = {k: _default(fields[k]) for k in field.list_keys if k in fields}
                 return Node("keyed", element=self._ref(ref.element), keys=field.list_keys, defaults=defaults)
             return Node("leaf", inside=self._inside(ref))
         return self._ref(ref)

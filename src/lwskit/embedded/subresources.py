@@ -10,21 +10,34 @@ import orjson
 from lwskit.embedded import reviews, scales
 from lwskit.embedded.backend import Backend
 from lwskit.embedded.call import Call
-from lwskit.embedded.codec import read_body
+from lwskit.embedded.codec import UndecodableError, read_body
 from lwskit.embedded.deletion import read_options
 from lwskit.embedded.failures import bad_request, conflict, invalid_object, invalid_value, not_found
 from lwskit.embedded.patching import Patcher
 from lwskit.embedded.removal import Remover
 from lwskit.embedded.writes import Writer, other_uid
 from lwskit.runtime.client.requests import PatchType
-from lwskit.runtime.errors import ApiError
+from lwskit.runtime.errors import ApiError, InternalError
 from lwskit.runtime.objects import Obj
 
+_UNREGISTERED_SCALE = 'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'
+"""What a real server says of a Scale that it cannot read, when it is the scale of a custom resource."""
 _UNOWNED_SCALE = (
     "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to "
     "proper version: request to convert CR to an invalid group/version: autoscaling/v1"
 )
 """What a real server says of an apply to the scale of a custom resource whose replicas nobody owns."""
+_UNCONVERTED_SCALE = (
+    "failed to convert new object (/{name}; autoscaling/v1, Kind=Scale) to proper version: "
+    "request to convert CR to an invalid group/version: autoscaling/v1"
+)
+"""What it says of one that changes anything."""
+
+
+def _same(one: Obj, two: Obj) -> bool:
+    """Whether two scales say the same, whoever said so."""
+    left, right = ({**o, "metadata": {**o["metadata"], "managedFields": None}} for o in (one, two))
+    return left == right
 
 
 class Subresources:
@@ -89,12 +102,23 @@ class Subresources:
 
     async def _scale(self, call: Call) -> Obj:
         if call.verb == "get":
-            return scales.of(call.resource, self._current(call))
+            current = self._current(call)
+            path = scales.spec_path(call.resource)
+            if call.resource.custom is not None and scales.read(current, path) is None:
+                text = f'the spec replicas field ".{path}" does not exist'
+                raise InternalError(f"Internal error occurred: {text}", details={"causes": [{"message": text}]})
+            return scales.of(call.resource, current)
         as_scale = replace(call, resource=scales.SCALE)
         body = None
         if call.verb == "update":
             read = read_body(call.request.body, call.content_type, "Scale")
-            body = self._b.codec.decode(scales.SCALE, read, call.validation, call.request.body, call.warnings.append)
+            try:
+                warn = call.warnings.append
+                body = self._b.codec.decode(scales.SCALE, read, call.validation, call.request.body, warn)
+            except UndecodableError:
+                if call.resource.custom is None:
+                    raise
+                raise bad_request(_UNREGISTERED_SCALE) from None
             self._writer.place(as_scale, body)
 
         def transform(current: Obj) -> Obj:
@@ -107,6 +131,8 @@ class Subresources:
             if body is None:
                 scale = self._patcher.transformed(as_scale, before)
                 self._writer.place(as_scale, scale)
+                if call.resource.custom and call.content_type == PatchType.APPLY and not _same(scale, before):
+                    raise ApiError(_UNCONVERTED_SCALE.format(name=call.name), code=500, reason="")
             else:
                 scale = orjson.loads(orjson.dumps(body))
                 self._b.fields.updated(scales.SCALE, before, scale, call.manager, "scale")

@@ -11,7 +11,7 @@ from lwskit.runtime.objects import Obj, Selector
 
 _NOT_NEGATIVE = "must be greater than or equal to 0"
 _IMMUTABLE = "field is immutable"
-_STATEFUL_IMMUTABLE = ("serviceName", "selector", "podManagementPolicy", "volumeClaimTemplates")
+_STATEFUL_IMMUTABLE = ("selector", "volumeClaimTemplates", "serviceName", "podManagementPolicy")
 
 
 def create(obj: Obj) -> Iterator[FieldError]:
@@ -144,7 +144,8 @@ def update(new: Obj, old: Obj) -> Iterator[FieldError]:
     fields = _STATEFUL_IMMUTABLE if new["kind"] == "StatefulSet" else ("selector",)
     for name in fields:
         if before.get(name) != after.get(name):
-            yield invalid_value(f"spec.{name}", after.get(name), _IMMUTABLE)
+            empty = "" if name in ("serviceName", "podManagementPolicy") else None
+            yield invalid_value(f"spec.{name}", after.get(name, empty), _IMMUTABLE)
 
 
 def stateful_status(new: Obj, old: Obj | None) -> Iterator[FieldError]:

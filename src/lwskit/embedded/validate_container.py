@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from lwskit.embedded import names
-from lwskit.embedded.failures import FieldError, duplicate, invalid_value, not_supported, required
+from lwskit.embedded.failures import FieldError, duplicate, forbidden_field, invalid_value, not_supported, required
 from lwskit.runtime import quantity
 
 PORT_RANGE = "must be between 1 and 65535, inclusive"
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _PULL = ("Always", "IfNotPresent", "Never")
 _TERMINATION = ("File", "FallbackToLogsOnError")
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
@@ -32,9 +33,12 @@ _SUBSCRIPTED = re.compile(r"metadata\.(labels|annotations)\['[^']+'\]")
 
 
 def containers(
-    found: list[dict[str, Any]], field: str, volumes: Collection[str], taken: set[str]
+    found: list[dict[str, Any]], field: str, volumes: Collection[str], taken: set[str], *, first: bool = False
 ) -> Iterator[FieldError]:
-    """The broken rules of a list of containers; `taken` are names already used, to which these are added."""
+    """The broken rules of a list of containers; `taken` are names already used, to which these are added.
+
+    `first` says that they are init containers: without restarts they have neither probes nor hooks.
+    """
     for i, container in enumerate(found):
         where = f"{field}[{i}]"
         yield from _name(container.get("name", ""), f"{where}.name", taken)
@@ -46,7 +50,8 @@ def containers(
         yield from _ports(container.get("ports") or [], f"{where}.ports")
         yield from _environment(container.get("env") or [], f"{where}.env")
         yield from _mounts(container.get("volumeMounts") or [], f"{where}.volumeMounts", volumes)
-        for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+        once = first and container.get("restartPolicy") != "Always"
+        for probe in _PROBES if not once else ():
             if container.get(probe) is not None:
                 yield from _probe(container[probe], f"{where}.{probe}")
         policy = container.get("imagePullPolicy")
@@ -57,6 +62,10 @@ def containers(
                 f"{where}.terminationMessagePolicy", container.get("terminationMessagePolicy"), sorted(_TERMINATION)
             )
         yield from resources(container.get("resources") or {}, f"{where}.resources")
+        for name in ("lifecycle", *_PROBES) if once else ():
+            if container.get(name) is not None:
+                text = "may not be set for init containers without restartPolicy=Always"
+                yield forbidden_field(f"{where}.{name}", text)
 
 
 def _name(name: str, where: str, taken: set[str]) -> Iterator[FieldError]:

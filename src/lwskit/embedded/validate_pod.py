@@ -34,7 +34,7 @@ def spec(found: Mapping[str, Any], field: str) -> Iterator[FieldError]:
     if not found.get("containers"):
         yield required(f"{field}.containers")
     yield from containers(found.get("containers") or [], f"{field}.containers", volumes, taken)
-    yield from containers(found.get("initContainers") or [], f"{field}.initContainers", volumes, taken)
+    yield from containers(found.get("initContainers") or [], f"{field}.initContainers", volumes, taken, first=True)
     if found.get("restartPolicy") not in _RESTART:
         yield not_supported(f"{field}.restartPolicy", found.get("restartPolicy"), _RESTART)
     if found.get("dnsPolicy") not in _DNS:

@@ -103,7 +103,7 @@ class Writer:
         meta["uid"] = random_uuid(b.rng)
         meta["creationTimestamp"] = b.now()
         commits.before_create(b, resource, obj)
-        _refuse(resource, meta.get("name", ""), validation.create(resource, obj))
+        _refuse(resource, obj, meta.get("name", ""), validation.create(resource, obj))
         call.warnings.extend(warnings.of(resource, obj, None, ""))
         await b.admission.validate(replace(attributes, name=meta["name"]), obj, None)
         if call.verb == "create" and given.isdecimal() and int(given) and not call.dry_run:
@@ -249,7 +249,7 @@ class Writer:
         commits.begin_update(b, resource, new, old, call.subresource)
         strategy.prepare_update(resource, new, old, call.subresource)
         commits.before_update(b, resource, new, old, call.subresource)
-        _refuse(resource, call.name, validation.update(resource, new, old, call.subresource, given))
+        _refuse(resource, new, call.name, validation.update(resource, new, old, call.subresource, given))
         call.warnings.extend(warnings.of(resource, new, old, call.subresource))
         if managedfields.same_but_times(new, old):
             new["metadata"]["managedFields"] = old["metadata"]["managedFields"]
@@ -289,24 +289,22 @@ class Writer:
             raise invalid_object(resource.group, resource.plural, call.name, [error])
 
 
-def _refuse(resource: Resource, name: str, errors: list[FieldError]) -> None:
+def _refuse(resource: Resource, obj: Obj, name: str, errors: list[FieldError]) -> None:
     if errors:
-        # Events of both groups are one kind inside.
+        # Events of both groups are one kind inside; of custom resources, refusals name what the client called them.
         group = "" if resource.storage == "/events" else resource.group
-        raise invalid_object(group, resource.kind, name, errors)
-
-
-def _wipe(meta: Obj) -> None:
-    """Take away what no client may set in a new object."""
-    for name in (*strategy.SYSTEM_META, "resourceVersion"):
-        if name != "generation":
-            meta.pop(name, None)
+        kind = resource.kind
+        if resource.custom is not None:
+            group, kind = obj["apiVersion"].rpartition("/")[0], obj["kind"]
+        raise invalid_object(group, kind, name, errors)
 
 
 def other_uid(call: Call, wanted: str, found: str) -> ApiError:
     """The refusal of an update that names another UID than that of the object; `found` is empty where there is none."""
     resource = call.resource
-    place = "/".join([resource.prefix, *([call.namespace] if resource.namespaced else []), call.name])
+    # A dry run has its own keys.
+    prefix = resource.prefix.removeprefix("/registry") if call.dry_run else resource.prefix
+    place = "/".join([prefix, *([call.namespace] if resource.namespaced else []), call.name])
     text = (
         f"StorageError: invalid object, Code: 4, Key: {place}, ResourceVersion: 0, AdditionalErrorMsg: "
         f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
