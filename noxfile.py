@@ -96,6 +96,13 @@ def conformance(session: nox.Session) -> None:
 
 
 @nox.session
+def differential(session: nox.Session) -> None:
+    """Random requests to the embedded API server and to a real one; skipped where none can be had."""
+    install(session, "test")
+    session.run("python", "-m", "tools.lanes", "differential", *session.posargs)
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """The controller core against orjson, asyncio and other clients; on a real control plane, the manager's costs."""
     install(session, "test")

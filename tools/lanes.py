@@ -5,6 +5,8 @@ python -m tools.lanes up DIR [--port N] [--nodes N]  start one, and print its ku
 python -m tools.lanes down DIR                       stop it
 python -m tools.lanes real [PYTEST ARGUMENTS]        tests/scenarios and tests/real against a real control plane
 python -m tools.lanes conformance [--cluster embedded|real|both] [CASE...]
+python -m tools.lanes differential [--seed N] [--steps M] [--sequences K] [--seconds S]
+                                                     random requests to the embedded API server and to a real one
 """
 
 from __future__ import annotations
@@ -28,6 +30,10 @@ OUTPUT = ROOT / ".cache" / "conformance"
 ALLOW = ROOT / "tests" / "conformance-allow.txt"
 VERDICT = re.compile(r"([a-z0-9-]+): (same$|(\d+) lines differ$|\S)")
 SHOWN = 80
+SERVICE_ADDRESSES = "--service-cluster-ip-range 10.96.0.0/16"
+"""The addresses that the embedded API server gives to services, too."""
+DIFFERENTIAL = ["--seed", "1", "--steps", "100", "--sequences", "40", "--seconds", "120"]
+"""What is compared unless something else is asked for: 4000 steps, about a minute; less on a very slow machine."""
 EVENT = re.compile(r"  [+-]snapshots\.[^.]+\.event\[")
 
 
@@ -157,6 +163,22 @@ def real(pytest_arguments: Sequence[str]) -> int:
         return 0
 
 
+def differential(arguments: Sequence[str]) -> int:
+    """The lane `differential`: 0 if both API servers answer everything alike."""
+    try:
+        programs = plane.find()
+        print(f"the embedded API server against {programs.describe()}", flush=True)
+        with plane.running(programs, controllers=False, arguments={"APISERVER": SERVICE_ADDRESSES}) as control:
+            cluster = Cluster.read(control.kubeconfig, control.folder)
+            given = list(arguments) or DIFFERENTIAL
+            command = [sys.executable, "-m", "tests.differential", "--server", cluster.server, *given]
+            command += ["--token", cluster.token]
+            return subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
+    except plane.Unavailable as e:
+        print(f"skipped, the embedded API server against a real one: {e}")
+        return 0
+
+
 def main(argv: Sequence[str]) -> int:
     """Run one lane; see the module's docstring."""
     parser = argparse.ArgumentParser(
@@ -170,11 +192,12 @@ def main(argv: Sequence[str]) -> int:
     up.add_argument("--nodes", type=int, default=0)
     commands.add_parser("down").add_argument("folder", type=Path)
     commands.add_parser("real", add_help=False)
+    commands.add_parser("differential", add_help=False)
     recorded = commands.add_parser("conformance")
     recorded.add_argument("--cluster", choices=("embedded", "real", "both"), default="both")
     recorded.add_argument("cases", nargs="*")
     arguments, rest = parser.parse_known_args(argv)
-    if rest and arguments.lane != "real":
+    if rest and arguments.lane not in ("real", "differential"):
         parser.error(f"unknown arguments: {' '.join(rest)}")
     try:
         if arguments.lane == "which":
@@ -186,6 +209,8 @@ def main(argv: Sequence[str]) -> int:
             subprocess.run([str(plane.HERE / "down.sh"), str(arguments.folder)], check=True)
         elif arguments.lane == "real":
             return real(rest)
+        elif arguments.lane == "differential":
+            return differential(rest)
         else:
             return conformance(arguments)
     except (plane.Unavailable, LaneError) as e:

@@ -2,8 +2,9 @@
 
 python -m tests.differential --server URL --token TOKEN [--seed N] [--steps M] [--sequences K] [--seconds S]
 
-Each sequence has its own seed, counted from --seed. Where the servers part, the sequence is made short and printed; it
-is run again by its seed. With --keep FOLDER it is written there, with the real server's answers.
+Each sequence has its own seed, counted from --seed. Where the servers part, the sequence is made short and printed; its
+seed plays it again. With --keep FILE what was found is added to a file of recordings, with the real server's answers;
+with --record FILE whole sequences are in which the servers agree.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from lwskit.runtime.client.http import HttpTransport
 from tests.differential.compare import Difference, Pair, Run, shortest
 from tests.differential.generate import Generator
+from tests.differential.recording import as_recording, load, save
 from tests.differential.steps import Step
-
-REGRESSIONS = Path(__file__).parent / "regressions"
 
 
 def transport(server: str, token: str) -> HttpTransport:
@@ -71,15 +72,6 @@ def shown(run: Run, seed: int, original: int | None) -> str:
     return "\n".join(lines)
 
 
-def keep(run: Run, folder: Path, name: str, about: str) -> None:
-    """Write a run with the real server's answers, for the unit tests."""
-    folder.mkdir(exist_ok=True)
-    lines = [json.dumps({"step": s, **r}) for s, r in zip(run.steps, run.recorded, strict=True)]
-    events = json.dumps(run.events)
-    text = f'{{"about": {json.dumps(about)}, "events": {events}, "steps": [\n' + ",\n".join(lines) + "\n]}\n"
-    (folder / f"{name}.json").write_text(text)
-
-
 async def main(arguments: argparse.Namespace) -> int:
     """Run the sequences; 1 if the servers parted."""
     real = transport(arguments.server, arguments.token)
@@ -87,6 +79,8 @@ async def main(arguments: argparse.Namespace) -> int:
     await pair.prepare()
     started, total, failed = time.monotonic(), 0, 0
     seen: Counter[str] = Counter()
+    kept: list[dict[str, Any]] = []
+    agreed: list[dict[str, Any]] = []
     seed = arguments.seed
     while seed < arguments.seed + arguments.sequences:
         if arguments.seconds and time.monotonic() - started > arguments.seconds:
@@ -99,12 +93,19 @@ async def main(arguments: argparse.Namespace) -> int:
             if seen[found.signature] <= arguments.repeat and not arguments.count:
                 short = run if arguments.whole else await minimised(pair, run, found)
                 print(shown(short, seed, found.step), flush=True)
-                if arguments.keep:
-                    keep(short, arguments.keep, f"seed-{seed}", found.lines[0])
+                print(
+                    f"again: python -m tools.lanes differential --seed {seed} --steps {arguments.steps} --sequences 1"
+                )
+                kept.append(as_recording(short, found.lines[0]))
+        if not run.differences:
+            agreed.append(as_recording(run, f"a sequence of seed {seed}"))
         seed += 1
     if arguments.count:
         for signature, number in seen.most_common():
             print(f"{number:5} {signature}")
+    for file, found in ((arguments.keep, kept), (arguments.record, agreed)):
+        if file:
+            save(file, [*(load(file) if file.exists() else []), *found])
     done = seed - arguments.seed
     print(
         f"{done} sequences, {total} steps, {failed} with {seen.total()} differences, {time.monotonic() - started:.0f} s"
@@ -127,7 +128,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--go-on", action="store_true", help="play on after a difference, without its object")
     parser.add_argument("--count", action="store_true", help="list the differences by how often they came")
     parser.add_argument("--whole", action="store_true", help="do not make failing sequences short")
-    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--keep", type=Path, help="file of recordings to add the differences to")
+    parser.add_argument("--record", type=Path, help="file of recordings to add sequences without differences to")
     return parser.parse_args(argv)
 
 

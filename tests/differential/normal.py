@@ -18,6 +18,7 @@ _ADDRESS = re.compile(r"\b10\.96\.\d+\.\d+\b")
 _GO_DIFF = re.compile(r"(may not change fields other than[^\n]*\n).*", re.DOTALL)
 _WHOLE_PATCH = re.compile(r'(patch: |^)Invalid value: "(?:\{|map\[).*?": (?=[a-z])', re.DOTALL)
 _MISSING_IN = re.compile(r"(is missing in ')\{.*\}'", re.DOTALL)
+_NODE_PORT = re.compile(r"(?<=Duplicate value: )3[0-2]\d{3}\b")
 _PLAIN_TIMES = ("creationTimestamp", "deletionTimestamp", "lastTransitionTime", "lastPhaseTransitionTime")
 
 
@@ -60,6 +61,7 @@ class Normal:
             text = _WHOLE_PATCH.sub(r'\1Invalid value: "…": ', text)
             text = _MISSING_IN.sub(r"\1…'", text)
             text = _GO_DIFF.sub(r"\1…", text)
+            text = _NODE_PORT.sub("port", text)
             text = _TIME.sub("time", text)
         return text
 

@@ -217,7 +217,7 @@ class ApiServer:
                     obj, created = await self._patcher.patch(call)
                     code = 201 if created else 200
                 case "delete":
-                    obj = await self._remover.delete(call)
+                    code, obj = await self._remover.delete(call)
                 case _:
                     obj = await self._remover.delete_collection(call)
         return self._answer(call, code, obj)

@@ -125,7 +125,7 @@ class Codec:
                 f"json parse error: json: cannot unmarshal {json_kind(body)} into Go value of type "
                 "struct { APIVersion string; Kind string }"
             )
-        self._check_kind(resource, body, raw, patched)
+        self._check_kind(resource, body, raw, patched, validation, warn)
         if not isinstance(body.get("metadata", {}), dict | None):
             meta = body["metadata"]
             where = "Go value" if resource.custom else f"Go struct field {resource.kind}.metadata"
@@ -154,12 +154,36 @@ class Codec:
                 warn(problem)
         return obj
 
-    def _check_kind(self, resource: Resource, body: Mapping[str, Any], raw: bytes | None, patched: bool) -> None:
+    def _check_versionless(
+        self, resource: Resource, body: Mapping[str, Any], validation: str, warn: Callable[[str], None] | None
+    ) -> None:
+        """What a patch left without a version is read as a form of the object in which no field has a name."""
+        problems = [f'unknown field "{name}"' for name in body if name not in ("apiVersion", "kind")]
+        if validation == "Strict":
+            text = "strict decoding error: " + ", ".join(problems)
+            raise UndecodableError(text, text)
+        if warn and validation != "Ignore":
+            for problem in problems:
+                warn(problem)
+        name = (body.get("metadata") or {}).get("name", "")
+        raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+
+    def _check_kind(
+        self,
+        resource: Resource,
+        body: Mapping[str, Any],
+        raw: bytes | None,
+        patched: bool,
+        validation: str,
+        warn: Callable[[str], None] | None,
+    ) -> None:
         version, kind = body.get("apiVersion"), body.get("kind")
         for name, value in (("apiVersion", version), ("kind", kind)):
             if not isinstance(value, str | None):
                 text = f"json: cannot unmarshal {json_kind(value)} into Go struct field .{name} of type string"
                 raise _unrecognized(resource, f"couldn't get version/kind; json parse error: {text}", raw or b"{}")
+        if patched and not version and not resource.custom:
+            self._check_versionless(resource, body, validation, warn)
         if resource.custom:
             if not kind:
                 text = f"Object 'Kind' is missing in '{(raw or orjson.dumps(body)).decode(errors='replace')}'"

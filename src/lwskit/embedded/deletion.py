@@ -41,6 +41,8 @@ class Options:
     uid: str | None = None
     resource_version: str | None = None
     dry_run: bool = False
+    cascading: bool = False
+    """Whether the client asked for dependents to go too in the oldest way, `orphanDependents: false`."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -94,6 +96,7 @@ def read_options(body: Any, params: Mapping[str, str]) -> Options:
         uid=preconditions.get("uid"),
         resource_version=preconditions.get("resourceVersion"),
         dry_run=bool(dry_run),
+        cascading=str(given.get("orphanDependents")).lower() == "false",
     )
 
 

@@ -25,9 +25,15 @@ class Remover:
     def __init__(self, backend: Backend) -> None:
         self._b = backend
 
-    async def delete(self, call: Call) -> Obj:
-        """Delete one object; returns it while it lingers (or for some kinds always), else a Status."""
-        return await self._delete(call, call.name, self._options(call))
+    async def delete(self, call: Call) -> tuple[int, Obj]:
+        """Delete one object; returns it while it lingers (or for some kinds always), else a Status.
+
+        Before it stands the HTTP status.
+        """
+        options = self._options(call)
+        obj = await self._delete(call, call.name, options)
+        lingers = "deletionTimestamp" in obj["metadata"] and obj["metadata"].get("finalizers")
+        return (202 if options.cascading and lingers else 200), obj
 
     async def delete_with(self, call: Call, options: Any) -> Obj:
         """Delete the call's object with DeleteOptions that come from elsewhere than its body."""

@@ -68,7 +68,7 @@ def _pod(spec: Mapping[str, Any], field: str) -> Iterator[str]:
     for i, secret in enumerate(spec.get("imagePullSecrets") or ()):
         if not secret.get("name"):
             yield f'{field}.imagePullSecrets[{i}].name: invalid empty name ""'
-    containers = [
+    containers: list[tuple[Mapping[str, Any], str]] = [
         (c, f"{field}.{kind}[{i}]")
         for kind in ("initContainers", "containers", "ephemeralContainers")
         for i, c in enumerate(spec.get(kind) or ())

@@ -87,6 +87,8 @@ class Writer:
         given = meta.get("resourceVersion", "")
         if call.verb == "create":
             _wipe(meta)
+        elif given:
+            _check_number(given)
         if not apply:
             b.fields.updated(resource, None, obj, call.manager, call.subresource)
         _wipe(meta)
@@ -96,7 +98,8 @@ class Writer:
         obj = await self._mutated(call, attributes, obj, None)
         owners.deduplicate(obj, call.warnings.append, owners.AFTER_ADMISSION)
         meta = obj["metadata"]
-        commits.begin_create(b, resource, obj)
+        if not call.subresource:
+            commits.begin_create(b, resource, obj)
         strategy.prepare_create(resource, obj, b.codec.types, b.now())
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = generated_name(meta["generateName"], b.rng)
@@ -246,6 +249,8 @@ class Writer:
         self._check_version(call, new, old, conditional)
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         given = {k: new["metadata"][k] for k in _KEPT if k in new["metadata"]}
+        if resource.custom is not None and call.subresource == "status":
+            given = {}
         commits.begin_update(b, resource, new, old, call.subresource)
         strategy.prepare_update(resource, new, old, call.subresource)
         commits.before_update(b, resource, new, old, call.subresource)
@@ -278,8 +283,7 @@ class Writer:
     def _check_version(self, call: Call, new: Obj, old: Obj, conditional: bool) -> None:
         """An empty version or "0" stands for any. Raises Conflict and Invalid."""
         resource, version = call.resource, new["metadata"].get("resourceVersion") or "0"
-        if not version.isdecimal():
-            raise ApiError(f'strconv.ParseUint: parsing "{version}": invalid syntax', code=500, reason="")
+        _check_number(version)
         if int(version) and version != old["metadata"]["resourceVersion"]:
             raise modified(resource, call.name)
         if not int(version) and conditional:
@@ -310,6 +314,11 @@ def other_uid(call: Call, wanted: str, found: str) -> ApiError:
         f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
     )
     return conflict(resource.group, resource.plural, call.name, text)
+
+
+def _check_number(version: str) -> None:
+    if not version.isdecimal():
+        raise ApiError(f'strconv.ParseUint: parsing "{version}": invalid syntax', code=500, reason="")
 
 
 def _wipe(meta: Obj) -> None:
