@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import signal
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -47,11 +48,19 @@ class Server:
         os.kill(self.pid, signal.SIGKILL)
         await eventually(self._is_gone, 10.0, 0.01)
 
-    def _is_gone(self) -> bool:
+    def _has_ended(self) -> bool:
         try:
             return self._read("stat").rpartition(")")[2].split()[0] == "Z"
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             return True
+
+    def _is_gone(self) -> bool:
+        """Whether the process has ended with all its threads: the first may be a zombie while others hold the port."""
+        if not self._has_ended():
+            return False
+        host, _, port = self.plane.server.rpartition("//")[2].rpartition(":")
+        with socket.socket() as probe:
+            return probe.connect_ex((host, int(port))) != 0
 
     def start(self) -> None:
         """Start the API server as it was, as nobody's child, so that it is gone when it has ended."""
@@ -87,10 +96,12 @@ class Server:
             return await response.json()
 
     async def wait_ready(self) -> None:
-        """Wait until the API server answers that it is ready."""
+        """Wait until the API server answers that it is ready; one that could not begin is started again."""
         transport = HttpTransport(self.plane.server, tls=tls_context(insecure=True), timeout=2.0)
 
         async def answers() -> bool:
+            if self._has_ended():
+                self.start()
             return (await transport.send(READYZ)).status == 200
 
         try:
