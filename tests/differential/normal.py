@@ -90,4 +90,4 @@ def differences(one: Any, two: Any, path: str = "") -> list[str]:
 
 def _short(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= 600 else f"{text[:600]}…"
+    return text if len(text) <= 2000 else f"{text[:2000]}…"

@@ -21,10 +21,10 @@ def before_create(b: Backend, resource: Resource, obj: Obj) -> None:
             finalizers.append(CLEANUP)
 
 
-def begin_create(b: Backend, resource: Resource, obj: Obj) -> None:
+def begin_create(b: Backend, resource: Resource, obj: Obj, *, dry_run: bool = False) -> None:
     """Allocate what a new object needs before anything else looks at it. Raises Invalid."""
     if resource.storage == "/services":
-        services.begin_create(b.store, b.rng, obj)
+        services.begin_create(b.store, b.rng, obj, dry_run=dry_run)
 
 
 def begin_update(b: Backend, resource: Resource, new: Obj, old: Obj, subresource: str) -> None:

@@ -24,13 +24,13 @@ _FAMILY_FIELDS = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 Spec = dict[str, Any]
 
 
-def begin_create(store: Store, rng: random.Random, service: Obj) -> None:
-    """Allocate what a new service needs, in place. Raises Invalid."""
+def begin_create(store: Store, rng: random.Random, service: Obj, *, dry_run: bool = False) -> None:
+    """Allocate what a new service needs, in place. Raises Invalid; in a dry run, with another text."""
     spec: Spec = service["spec"]
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
     _families(service, None)
-    _allocate_addresses(store, rng, service)
+    _allocate_addresses(store, rng, service, dry_run=dry_run)
     if _uses_node_ports(spec):
         by_port: dict[int, int] = {}
         for port in spec.get("ports") or ():
@@ -184,7 +184,7 @@ def _refuse(service: Obj, errors: list[FieldError]) -> None:
         raise invalid_object("", "Service", service["metadata"].get("name", ""), errors)
 
 
-def _allocate_addresses(store: Store, rng: random.Random, service: Obj) -> None:
+def _allocate_addresses(store: Store, rng: random.Random, service: Obj, *, dry_run: bool = False) -> None:
     spec = service["spec"]
     if spec.get("type") == "ExternalName" or headless(spec):
         return
@@ -197,6 +197,11 @@ def _allocate_addresses(store: Store, rng: random.Random, service: Obj) -> None:
     for address in given:
         if not address.startswith(f"{PREFIX}."):
             text = f"failed to allocate IP {address}: the provided network does not match the current range"
+            if dry_run:
+                text = (
+                    f"failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. "
+                    f"The range of valid IPs is {PREFIX}.0.0/16"
+                )
             _refuse(service, [invalid_value("spec.clusterIPs", given, text)])
         if address in used:
             text = f"failed to allocate IP {address}: provided IP is already allocated"

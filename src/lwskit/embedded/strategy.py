@@ -124,6 +124,8 @@ def _keep_all_but_status(resource: Resource, obj: Obj, old: Obj) -> None:
     for name in [k for k in obj if k not in ("metadata", "status", "apiVersion", "kind")]:
         _keep(obj, old, name)
     if resource.storage == "/pods":
+        if "qosClass" in (old.get("status") or {}):
+            obj.setdefault("status", {}).setdefault("qosClass", old["status"]["qosClass"])
         if "ownerReferences" in old["metadata"]:
             obj["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
         else:

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from lwskit.embedded import reviews, scales
+from lwskit.embedded import reviews, scales, schema
 from lwskit.embedded.backend import Backend
 from lwskit.embedded.call import Call
 from lwskit.embedded.codec import UndecodableError, read_body
@@ -156,6 +156,8 @@ class Subresources:
             raise conflict(resource.group, f"{resource.plural}/scale", call.name, text)
         new = orjson.loads(orjson.dumps(current))
         scales.write(new, scales.spec_path(resource), wanted)
+        if resource.custom is not None:
+            schema.apply_defaults(new, resource.custom.schema)
         entries = scales.give_back(resource, current, meta.get("managedFields") or [])
         if entries:
             new["metadata"]["managedFields"] = entries

@@ -86,13 +86,13 @@ def _stateful(spec: Mapping[str, Any]) -> Iterator[FieldError]:
 def _update_strategy(strategy: Mapping[str, Any]) -> Iterator[FieldError]:
     where, kind, rolling = "spec.updateStrategy", strategy.get("type"), strategy.get("rollingUpdate")
     if kind not in ("RollingUpdate", "OnDelete"):
-        shown = {"Type": kind, "RollingUpdate": rolling}
+        shown = {"Type": kind, "RollingUpdate": _internal(rolling) if rolling else None}
         yield invalid_value(where, shown, "must be 'RollingUpdate' or 'OnDelete'")
         return
     if rolling is None:
         return
     if kind == "OnDelete":
-        shown = {"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")}
+        shown = _internal(rolling)
         text = "only allowed for updateStrategy 'RollingUpdate'"
         yield invalid_value(f"{where}.rollingUpdate", shown, text)
         return
@@ -101,6 +101,11 @@ def _update_strategy(strategy: Mapping[str, Any]) -> Iterator[FieldError]:
     yield from _share(rolling.get("maxUnavailable"), f"{where}.rollingUpdate.maxUnavailable")
     if rolling.get("maxUnavailable") in (0, "0%"):
         yield invalid_value(f"{where}.rollingUpdate.maxUnavailable", 0, "cannot be 0")
+
+
+def _internal(rolling: Mapping[str, Any]) -> dict[str, Any]:
+    """A rolling update as refusals show it."""
+    return {"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")}
 
 
 def _share(value: Any, where: str) -> Iterator[FieldError]:

@@ -15,14 +15,17 @@ _IMMUTABLE = "field is immutable"
 
 def data(obj: Obj, old: Obj | None) -> Iterator[FieldError]:
     """The broken rules of a config map or a secret."""
+    if old is not None:
+        yield from _data_update(obj, old)
     for field in ("data", "binaryData"):
         for key in obj.get(field) or {}:
             for text in names.config_key(key):
                 yield invalid_value(f"{field}[{key}]", key, text)
             if field == "data" and key in (obj.get("binaryData") or {}) and obj["kind"] == "ConfigMap":
                 yield invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData")
-    if old is None:
-        return
+
+
+def _data_update(obj: Obj, old: Obj) -> Iterator[FieldError]:
     if obj["kind"] == "Secret" and obj.get("type") != old.get("type"):
         yield invalid_value("type", obj.get("type"), _IMMUTABLE)
     if old.get("immutable"):

@@ -143,9 +143,6 @@ def update(new: Obj, old: Obj) -> Iterator[FieldError]:
         if len(found) != len(before.get(kind) or []):
             yield forbidden_field(f"spec.{kind}", "pod updates may not add or remove containers")
             return
-        for i, container in enumerate(found):
-            if not container.get("image"):
-                yield required(f"spec.{kind}[{i}].image")
     deadline, limit = after.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
     if deadline is not None and not 0 <= deadline <= 2**31 - 1:
         yield invalid_value("spec.activeDeadlineSeconds", deadline, "must be between 0 and 2147483647, inclusive")

@@ -99,7 +99,7 @@ class Writer:
         owners.deduplicate(obj, call.warnings.append, owners.AFTER_ADMISSION)
         meta = obj["metadata"]
         if not call.subresource:
-            commits.begin_create(b, resource, obj)
+            commits.begin_create(b, resource, obj, dry_run=call.dry_run)
         strategy.prepare_create(resource, obj, b.codec.types, b.now())
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = generated_name(meta["generateName"], b.rng)
@@ -270,6 +270,8 @@ class Writer:
         if deletion.gone_by_update(resource, new, old):
             gone = b.store.delete(resource.storage, place, entry)
             commits.after(b, resource, gone, removed=True)
+            if link:
+                new["metadata"]["selfLink"] = link
             return new
         stored = b.store.update(resource.storage, place, b.codec.to_stored(resource, new), entry)
         commits.after(b, resource, stored, removed=False)
