@@ -19,7 +19,7 @@ MERGE, STRATEGIC, JSON_PATCH, APPLY = (
 )
 SPOILED = 0.12
 """The share of bodies that get something bad."""
-OLD = "2020-01-01T00:00:00Z"
+OLD = ("2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z")
 
 
 class Generator:
@@ -69,7 +69,7 @@ class Generator:
     def _query(self, **more: str) -> dict[str, Any]:
         query: dict[str, str] = {}
         if not self._chance(0.08):
-            query["fieldManager"] = "kubectl" if self._chance(0.04) else self._rng.choice(MANAGERS)
+            query["fieldManager"] = self._manager()
         if self._chance(0.06):
             query["dryRun"] = "All"
         if self._chance(0.1):
@@ -77,6 +77,12 @@ class Generator:
         if self._chance(0.015):
             query[self._rng.choice(("dryRun", "fieldValidation"))] = "Other"
         return query | more
+
+    def _manager(self) -> str:
+        if self._chance(0.04):
+            return "kubectl"
+        # Many others now and then, so that the oldest ones of an object are folded into one.
+        return f"other-{self._rng.randint(1, 14)}" if self._chance(0.1) else self._rng.choice(MANAGERS)
 
     def _made(self, method: str, tested: Tested, name: str, path: str, **more: Any) -> Step:
         return {"method": method, "path": path, **more, "look": tested.path(name)}
@@ -128,7 +134,7 @@ class Generator:
             path, value = self._one(palette)
             found.append([list(path), None if self._chance(0.2) else value])
         if self._chance(0.2):
-            found.append([["metadata", "$age"], OLD])
+            found.append([["metadata", "$age"], rng.choice(OLD)])
         if self._chance(SPOILED):
             path, value = self._one(tested.bad)
             found.append([list(path), value])

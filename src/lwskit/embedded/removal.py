@@ -32,7 +32,8 @@ class Remover:
         """
         options = self._options(call)
         obj = await self._delete(call, call.name, options)
-        lingers = "deletionTimestamp" in obj["metadata"] and obj["metadata"].get("finalizers")
+        meta = obj.get("metadata") or {}
+        lingers = "deletionTimestamp" in meta and meta.get("finalizers")
         return (202 if options.cascading and lingers else 200), obj
 
     async def delete_with(self, call: Call, options: Any) -> Obj:
@@ -92,7 +93,8 @@ class Remover:
             if dry_run:
                 if outcome.remove and outcome.marked is None and old["metadata"].get("finalizers"):
                     # A real server then answers with an object in which nothing is set.
-                    return {"apiVersion": resource.api_version, "kind": resource.kind, **b.fields.empty(resource)}
+                    named = {"apiVersion": resource.api_version, "kind": resource.kind}
+                    return named if resource.custom is not None else {**b.fields.empty(resource), **named}
                 return self._answer(call, name, outcome.marked or old, gone=outcome.remove)
             try:
                 if outcome.marked is not None:

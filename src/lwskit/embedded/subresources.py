@@ -144,14 +144,14 @@ class Subresources:
         """The object with what a new Scale says. Raises Invalid and Conflict."""
         resource, meta = call.resource, scale["metadata"]
         wanted = scale.get("spec", {}).get("replicas", 0)
+        uid, version = meta.get("uid"), meta.get("resourceVersion")
+        known = current["metadata"]["uid"]
+        if uid and uid != known and call.verb == "update":
+            raise other_uid(call, uid, known)
         if wanted < 0 and resource.custom is None:
             error = invalid_value("spec.replicas", wanted, "must be greater than or equal to 0")
             raise invalid_object("autoscaling", "Scale", call.name, [error])
-        uid, version = meta.get("uid"), meta.get("resourceVersion")
-        if uid and uid != current["metadata"]["uid"]:
-            known = current["metadata"]["uid"]
-            if call.verb == "update":
-                raise other_uid(call, uid, known)
+        if uid and uid != known:
             text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {known}"
             raise conflict(resource.group, f"{resource.plural}/scale", call.name, text)
         new = orjson.loads(orjson.dumps(current))

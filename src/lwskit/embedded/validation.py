@@ -71,7 +71,11 @@ _RULES: dict[str, Rules] = {
 def create(resource: Resource, obj: Obj) -> list[FieldError]:
     """The broken rules of a new object."""
     if resource.custom is not None:
-        return _custom(resource, obj, "") or validate_meta.create(resource, obj)
+        found = validate_meta.create(resource, obj)
+        errors = _custom(resource, obj, "")
+        # Of what is wrong with metadata, only owners that lack something are told together with the rest.
+        lacking = [e for e in found if e.field.startswith("metadata.owner") and e.reason == "FieldValueRequired"]
+        return [*lacking, *errors] if errors else found
     errors = validate_meta.create(resource, obj)
     rules = _RULES.get(resource.storage)
     return [*errors, *rules(obj, None)] if rules else errors
