@@ -4,7 +4,8 @@ python -m tests.differential --server URL --token TOKEN [--seed N] [--steps M] [
 
 Each sequence has its own seed, counted from --seed. Where the servers part, the sequence is made short and printed; its
 seed plays it again. With --keep FILE what was found is added to a file of recordings, with the real server's answers;
-with --record FILE whole sequences are in which the servers agree.
+with --record FILE whole sequences are in which the servers agree. --again FILE… records the sequences of such files
+anew, for another version of the real server or after a change of what is compared.
 """
 
 from __future__ import annotations
@@ -72,11 +73,24 @@ def shown(run: Run, seed: int, original: int | None) -> str:
     return "\n".join(lines)
 
 
+async def record_again(pair: Pair, file: Path) -> None:
+    """Write the real server's answers of now into a file of recordings."""
+    found = []
+    for one in load(file):
+        run = await pair.run([e["step"] for e in one["steps"]], with_events=bool(one["events"]), go_on=True)
+        found.append(as_recording(run, one["about"]))
+        for difference in run.differences:
+            print(f"{file.name}: {one['about'][:60]}: {difference.lines[0][:300]}")
+    save(file, found)
+
+
 async def main(arguments: argparse.Namespace) -> int:
     """Run the sequences; 1 if the servers parted."""
     real = transport(arguments.server, arguments.token)
     pair = Pair(real, f"d{arguments.seed}-{int(time.time())}")
     await pair.prepare()
+    for file in arguments.again:
+        await record_again(pair, file)
     started, total, failed = time.monotonic(), 0, 0
     seen: Counter[str] = Counter()
     kept: list[dict[str, Any]] = []
@@ -128,6 +142,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--go-on", action="store_true", help="play on after a difference, without its object")
     parser.add_argument("--count", action="store_true", help="list the differences by how often they came")
     parser.add_argument("--whole", action="store_true", help="do not make failing sequences short")
+    parser.add_argument("--again", type=Path, nargs="*", default=[], help="files of recordings to record anew")
     parser.add_argument("--keep", type=Path, help="file of recordings to add the differences to")
     parser.add_argument("--record", type=Path, help="file of recordings to add sequences without differences to")
     return parser.parse_args(argv)

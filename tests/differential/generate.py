@@ -148,10 +148,8 @@ class Generator:
 
     def _nulls(self, tested: Tested, body: dict[str, Any], share: float) -> None:
         if self._chance(share):
-            # What a null in the metadata of a custom resource does to its stored form cannot be seen from outside.
-            fields = [p for p, _ in tested.palette if not (tested.custom and p[0] == "metadata")]
             # Nothing and an empty map are the same in the embedded server's built-in objects.
-            fields = [p for p in fields if p[0] != "binaryData"]
+            fields = [p for p, _ in tested.palette if p[0] != "binaryData"]
             path = self._rng.choice(fields)
             put(body, path[: self._rng.randint(2, max(2, len(path)))], None)
 
@@ -259,9 +257,6 @@ class Generator:
             put(body, path, pick(self._rng, values))
         self._nulls(tested, body, 0.05)
         self._spoil(tested, body)
-        if tested.custom and isinstance(body["metadata"], dict):
-            # Empty maps and lists here are stored, but never shown: the next write then is none without a change.
-            body["metadata"] = {k: v for k, v in body["metadata"].items() if v not in ({}, [])}
         path_ = tested.path(name)
         return self._made("PATCH", tested, name, path_, query=self._force(), type=APPLY, body=body)
 

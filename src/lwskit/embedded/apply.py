@@ -69,6 +69,7 @@ class Applier:
             managers = b.fields.take({}, node, b.fields.empty(resource), live, before, ignored)
         force = call.params.get("force", "").lower() in ("1", "true", "t")
         merged, found = self._apply(node, live, config, managers, who, call, force)
+        call.untidy = resource.custom is not None and any(map(_untidy, merged["metadata"].values()))
         meta = {**merged["metadata"], "managedFields": managedfields.encode(found)}
         if not found:
             del meta["managedFields"]
@@ -206,3 +207,8 @@ def _members_first(path: Path) -> list[tuple[bool, str]]:
     """The order of fields in refusals: in each place, what is owned as a whole comes before what is owned inside."""
     last = len(path) - 1
     return [(i < last, element) for i, element in enumerate(path)]
+
+
+def _untidy(value: Any) -> bool:
+    """Whether a value of metadata is one that nobody sees, or has one."""
+    return value in (None, {}, []) or (isinstance(value, dict) and None in value.values())

@@ -47,6 +47,8 @@ class Call:
     subresource: str
     params: dict[str, str]
     warnings: list[str] = field(default_factory=list)
+    untidy: bool = False
+    """Whether an apply left empty things in a custom object's metadata, which its stored form has but nobody sees."""
 
     @property
     def content_type(self) -> str:

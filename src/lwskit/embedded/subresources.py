@@ -34,10 +34,12 @@ _UNCONVERTED_SCALE = (
 """What it says of one that changes anything."""
 
 
-def _same(one: Obj, two: Obj) -> bool:
-    """Whether two scales say the same, whoever said so."""
-    left, right = ({**o, "metadata": {**o["metadata"], "managedFields": None}} for o in (one, two))
-    return left == right
+def _same(call: Call, new: Obj, old: Obj) -> bool:
+    """Whether an apply left a scale as it was; that a zero is written down is a change."""
+    left, right = ({**o, "metadata": {**o["metadata"], "managedFields": None}} for o in (new, old))
+    config = read_body(call.request.body, call.content_type, "Scale")
+    zero = (config.get("spec") or {}).get("replicas") == 0 and not old["spec"].get("replicas")
+    return left == right and not zero
 
 
 class Subresources:
@@ -131,7 +133,7 @@ class Subresources:
             if body is None:
                 scale = self._patcher.transformed(as_scale, before)
                 self._writer.place(as_scale, scale)
-                if call.resource.custom and call.content_type == PatchType.APPLY and not _same(scale, before):
+                if call.resource.custom and call.content_type == PatchType.APPLY and not _same(call, scale, before):
                     raise ApiError(_UNCONVERTED_SCALE.format(name=call.name), code=500, reason="")
             else:
                 scale = orjson.loads(orjson.dumps(body))

@@ -34,6 +34,7 @@ def spec(found: Mapping[str, Any], field: str) -> Iterator[FieldError]:
     if not found.get("containers"):
         yield required(f"{field}.containers")
     yield from containers(found.get("containers") or [], f"{field}.containers", volumes, taken)
+    yield from _host_ports(found.get("containers") or [], f"{field}.containers")
     yield from containers(found.get("initContainers") or [], f"{field}.initContainers", volumes, taken, first=True)
     if found.get("restartPolicy") not in _RESTART:
         yield not_supported(f"{field}.restartPolicy", found.get("restartPolicy"), _RESTART)
@@ -57,6 +58,27 @@ def spec(found: Mapping[str, Any], field: str) -> Iterator[FieldError]:
         yield invalid_value(f"{field}.activeDeadlineSeconds", seconds, text)
     yield from _tolerations(found.get("tolerations") or [], f"{field}.tolerations")
     yield from _placement(found, field)
+
+
+def _host_ports(found: list[dict[str, Any]], field: str) -> Iterator[FieldError]:
+    """No two containers may take the same port of their node."""
+    seen: set[str] = set()
+    for i, container in enumerate(found):
+        for j, port in enumerate(container.get("ports") or ()):
+            if port.get("hostPort"):
+                key = f"{port.get('protocol', 'TCP')}/{port.get('hostIP', '')}/{port['hostPort']}"
+                if key in seen:
+                    yield duplicate(f"{field}[{i}].ports[{j}].hostPort", key)
+                seen.add(key)
+
+
+def status(new: Obj) -> Iterator[FieldError]:
+    """The broken rules of a pod's status."""
+    addresses = (new.get("status") or {}).get("podIPs") or []
+    families = [":" in a.get("ip", "") for a in addresses]
+    if len(set(families)) < len(families):
+        text = "may specify no more than one IP for each IP family"
+        yield invalid_value("status.podIPs", [{"IP": a.get("ip", "")} for a in addresses], text)
 
 
 def _volumes(volumes: list[dict[str, Any]], field: str) -> Generator[FieldError, None, set[str]]:
@@ -122,6 +144,10 @@ def _placement(found: Mapping[str, Any], field: str) -> Iterator[FieldError]:
             yield invalid_value(f"{where}.maxSkew", spread.get("maxSkew", 0), "must be greater than zero")
         if not spread.get("topologyKey"):
             yield required(f"{where}.topologyKey", "can not be empty")
+        pair = (spread.get("topologyKey"), spread.get("whenUnsatisfiable"))
+        later = found["topologySpreadConstraints"][i + 1 :]
+        if any(pair == (s.get("topologyKey"), s.get("whenUnsatisfiable")) for s in later):
+            yield duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", f"{{{pair[0]}, {pair[1]}}}")
         allowed = ("DoNotSchedule", "ScheduleAnyway")
         if spread.get("whenUnsatisfiable") not in allowed:
             yield not_supported(f"{where}.whenUnsatisfiable", spread.get("whenUnsatisfiable"), allowed)
@@ -198,8 +224,10 @@ def _comparable(name: str, value: Any, gated: bool) -> Any:
         return None
     if name in ("containers", "initContainers"):
         return [{k: v for k, v in c.items() if k != "image"} for c in value or ()]
-    if gated and name in ("nodeSelector", "affinity"):
+    if gated and name == "nodeSelector":
         return None
+    if gated and name == "affinity":
+        return {k: v for k, v in (value or {}).items() if k != "nodeAffinity"}
     return value
 
 

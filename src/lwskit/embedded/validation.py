@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from lwskit.embedded import crds, validate_apps, validate_core, validate_meta, validate_pod, validate_service
@@ -47,6 +48,7 @@ _GO_KINDS = {
 
 _STATUS_RULES: dict[str, Rules] = {
     "/services": lambda new, old: validate_service.status(new),
+    "/pods": lambda new, old: validate_pod.status(new),
     "apps/statefulsets": lambda new, old: validate_apps.stateful_status(new, old),
 }
 _RULES: dict[str, Rules] = {
@@ -106,6 +108,9 @@ def _custom(resource: Resource, obj: Obj, subresource: str) -> list[FieldError]:
     if errors:
         return errors
     errors = custom.validator.errors(obj)
+    if subresource == "status":
+        # The status is looked at alone there, and its fields are named from it on.
+        errors = [_within_status(e) for e in errors if e.field.startswith("status")]
     if custom.scale is not None:
         paths = (
             [custom.scale.status_replicas]
@@ -118,6 +123,11 @@ def _custom(resource: Resource, obj: Obj, subresource: str) -> list[FieldError]:
         for path in paths:
             errors.extend(_replicas(obj, path))
     return errors
+
+
+def _within_status(error: FieldError) -> FieldError:
+    short = error.field.removeprefix("status.")
+    return replace(error, message=error.message.replace(f": {error.field} in body", f": {short} in body"))
 
 
 def _replicas(obj: Obj, path: str) -> Iterable[FieldError]:

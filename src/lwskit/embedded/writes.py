@@ -30,6 +30,7 @@ from lwskit.runtime.clock import random_uuid
 from lwskit.runtime.errors import ApiError, NotFound
 from lwskit.runtime.objects import Obj
 
+_UNTIDY = "untidy"
 _KEPT = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 ATTEMPTS = 8
 """How often a write is computed again when the object changed while a webhook was asked."""
@@ -120,6 +121,8 @@ class Writer:
                 meta["resourceVersion"] = given
             return obj
         entry = b.store.create(resource.storage, place, b.codec.to_stored(resource, obj))
+        if call.untidy:
+            entry.views[_UNTIDY] = True
         commits.after(b, resource, entry, removed=False)
         return b.codec.from_stored(resource, entry.obj)
 
@@ -260,7 +263,9 @@ class Writer:
             new["metadata"]["managedFields"] = old["metadata"]["managedFields"]
         await b.admission.validate(attributes, new, old)
         link = new["metadata"].pop("selfLink", None)
-        if new == old and not (link and call.dry_run):
+        untidy = bool(entry.views.get(_UNTIDY))
+        call.untidy = call.untidy or (untidy and call.subresource == "scale")
+        if new == old and call.untidy == untidy and not (link and call.dry_run):
             return old
         if call.dry_run:
             if link:
@@ -274,6 +279,8 @@ class Writer:
                 new["metadata"]["selfLink"] = link
             return new
         stored = b.store.update(resource.storage, place, b.codec.to_stored(resource, new), entry)
+        if call.untidy:
+            stored.views[_UNTIDY] = True
         commits.after(b, resource, stored, removed=False)
         return b.codec.from_stored(resource, stored.obj)
 
