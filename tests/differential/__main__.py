@@ -28,6 +28,9 @@ from tests.differential.generate import Generator
 from tests.differential.recording import as_recording, load, save
 from tests.differential.steps import Step
 
+SHOWN = 20
+"""How many lines of a difference are printed."""
+
 
 def transport(server: str, token: str) -> HttpTransport:
     """A transport to a real server whose certificate is not checked: it is one of this machine."""
@@ -69,7 +72,11 @@ def shown(run: Run, seed: int, original: int | None) -> str:
     place = "the watch events" if original is None else f"step {original}"
     lines = [f"--- seed {seed}: the servers part at {place}; in short, {len(run.steps)} steps:"]
     lines += [f"  {json.dumps(s)}" for s in run.steps]
-    lines += [f"  embedded | real at {run.difference.step}: {line}" for line in run.difference.lines[:40]]
+    found = run.difference.lines
+    # Where the one refuses and the other does not, every part of the answer differs: the refusal says enough.
+    if any(line.startswith("answer.code:") for line in found):
+        found = [line for line in found if line.startswith(("answer.code:", "answer.body.message:", "answer.text:"))]
+    lines += [f"  embedded | real at {run.difference.step}: {line}" for line in found[:SHOWN]]
     return "\n".join(lines)
 
 

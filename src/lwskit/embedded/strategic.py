@@ -14,7 +14,14 @@ from lwskit.runtime.typed import Field, TypeRef, TypeTable
 
 _PATCH, _RETAIN = "$patch", "$retainKeys"
 _ORDER, _DELETE = "$setElementOrder/", "$deleteFromPrimitiveList/"
-_GO_TYPES = {dict: "map[string]interface {}", str: "string", int: "int64", float: "float64", bool: "bool"}
+_GO_TYPES = {
+    dict: "map[string]interface {}",
+    list: "[]interface {}",
+    str: "string",
+    int: "int64",
+    float: "float64",
+    bool: "bool",
+}
 
 
 def merge(document: Any, patch: Any, types: TypeTable, type_name: str | None) -> Any:
@@ -219,7 +226,9 @@ def _check_order(patch: list[Any], order: list[Any], key: str) -> None:
             return
         if key:
             for side in (items[at], place):
-                if not isinstance(side, dict) or key not in side:
+                if not isinstance(side, dict):
+                    raise _broken(f"expected a map[string]interface {{}}, but received a {_GO_TYPES[type(side)]}")
+                if key not in side:
                     raise _no_merge_key(side, key)
         if (items[at].get(key) == place.get(key)) if key else items[at] == place:
             at += 1

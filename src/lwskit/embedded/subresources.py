@@ -68,8 +68,8 @@ class Subresources:
             return 200, await self._finalize(call)
         if call.verb == "update":
             return 200, (await self._writer.update(call))[0]
-        obj, _ = await self._patcher.patch(call)
-        return 200, obj
+        obj, created = await self._patcher.patch(call)
+        return (201 if created else 200), obj
 
     def review(self, call: Call) -> tuple[int, Obj]:
         """The answer to a review, which is stored nowhere."""

@@ -18,7 +18,8 @@ _SEGMENTS = frozenset({"rbac.authorization.k8s.io"})
 
 def create(resource: Resource, obj: Obj) -> list[FieldError]:
     """The broken rules of a new object's metadata."""
-    return [*_name(resource, obj["metadata"]), *common(resource, obj)]
+    known = finalizers(obj) if resource.custom is None else []
+    return [*_name(resource, obj["metadata"]), *common(obj), *known]
 
 
 def _name(resource: Resource, meta: Mapping[str, Any]) -> list[FieldError]:
@@ -55,21 +56,27 @@ def annotation_keys(found: Mapping[str, str] | None, field: str) -> list[FieldEr
     return errors
 
 
-def common(resource: Resource, obj: Obj) -> list[FieldError]:
-    """The broken rules of metadata that hold for new and for changed objects."""
+def common(obj: Obj) -> list[FieldError]:
+    """The broken rules of metadata that hold for new and for changed objects of all kinds."""
     meta = obj["metadata"]
     errors = _unbound(meta)
-    finalizers = meta.get("finalizers") or []
-    for i, finalizer in enumerate(finalizers):
-        texts = names.qualified(finalizer)
-        errors.extend(invalid_value("metadata.finalizers", finalizer, text) for text in texts)
-        if resource.custom is None and "/" not in finalizer and finalizer not in _STANDARD:
-            text = "name is neither a standard finalizer name nor is it fully qualified"
-            errors.append(invalid_value(f"metadata.finalizers[{i}]", finalizer, text))
-    if {"orphan", "foregroundDeletion"} <= set(finalizers):
+    found = meta.get("finalizers") or []
+    for finalizer in found:
+        errors.extend(invalid_value("metadata.finalizers", finalizer, text) for text in names.qualified(finalizer))
+    if {"orphan", "foregroundDeletion"} <= set(found):
         text = "finalizer orphan and foregroundDeletion cannot be both set"
-        errors.append(invalid_value("metadata.finalizers", finalizers, text))
+        errors.append(invalid_value("metadata.finalizers", found, text))
     return errors
+
+
+def finalizers(obj: Obj) -> list[FieldError]:
+    """The broken rules of finalizers of built-in objects."""
+    text = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        invalid_value(f"metadata.finalizers[{i}]", finalizer, text)
+        for i, finalizer in enumerate(obj["metadata"].get("finalizers") or ())
+        if "/" not in finalizer and finalizer not in _STANDARD
+    ]
 
 
 def _unbound(meta: Mapping[str, Any]) -> list[FieldError]:

@@ -72,8 +72,12 @@ def _host_ports(found: list[dict[str, Any]], field: str) -> Iterator[FieldError]
                 seen.add(key)
 
 
-def status(new: Obj) -> Iterator[FieldError]:
-    """The broken rules of a pod's status."""
+def status(new: Obj, old: Obj | None) -> Iterator[FieldError]:
+    """The broken rules of a pod's changed status."""
+    before = old or new
+    name = (new.get("status") or {}).get("nominatedNodeName")
+    if before["spec"].get("nodeName") and name and name != (before.get("status") or {}).get("nominatedNodeName"):
+        yield forbidden_field("status.nominatedNodeName", "may not be set on pods that are already bound to a node")
     addresses = (new.get("status") or {}).get("podIPs") or []
     families = [":" in a.get("ip", "") for a in addresses]
     if len(set(families)) < len(families):

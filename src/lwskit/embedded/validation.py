@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from lwskit.embedded import crds, validate_apps, validate_core, validate_meta, validate_pod, validate_service
-from lwskit.embedded.failures import FieldError, invalid_value
+from lwskit.embedded.failures import FieldError, forbidden_field, invalid_value
 from lwskit.embedded.resources import Resource
 from lwskit.embedded.strategic import go_text
 from lwskit.runtime.objects import Obj
@@ -19,6 +19,8 @@ def _pod(new: Obj, old: Obj | None) -> Iterable[FieldError]:
     yield from validate_pod.spec(new["spec"], "spec")
     if old is not None:
         yield from validate_pod.update(new, old)
+    elif new["spec"].get("nodeName") and new["spec"].get("schedulingGates"):
+        yield forbidden_field("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
 
 
 def _workload(new: Obj, old: Obj | None) -> Iterable[FieldError]:
@@ -48,7 +50,7 @@ _GO_KINDS = {
 
 _STATUS_RULES: dict[str, Rules] = {
     "/services": lambda new, old: validate_service.status(new),
-    "/pods": lambda new, old: validate_pod.status(new),
+    "/pods": validate_pod.status,
     "apps/statefulsets": lambda new, old: validate_apps.stateful_status(new, old),
 }
 _RULES: dict[str, Rules] = {
@@ -87,12 +89,12 @@ def update(
     resource: Resource, new: Obj, old: Obj, subresource: str, given: Mapping[str, Any] | None = None
 ) -> list[FieldError]:
     """The broken rules of a changed object; `given` is the metadata that the client sent."""
-    whole = validate_meta.common(resource, new)
+    whole = validate_meta.common(new)
     changed = validate_meta.update(resource, new, old, given or {})
     if resource.custom is not None:
         # Changes of metadata are looked at twice, and what is wrong with them is told each time.
         return [*whole, *changed, *changed, *_custom(resource, new, subresource)]
-    errors = list(dict.fromkeys([*whole, *changed]))
+    errors = list(dict.fromkeys([*whole, *changed, *validate_meta.finalizers(new)]))
     table = _STATUS_RULES if subresource == "status" else _RULES if subresource in ("", "scale") else {}
     rules = table.get(resource.storage)
     return [*errors, *rules(new, old)] if rules else errors
@@ -134,6 +136,8 @@ def _replicas(obj: Obj, path: str) -> Iterable[FieldError]:
     """The broken rules of a number of replicas that a custom resource keeps at `path`."""
     value: Any = obj
     for name in path.split("."):
+        if value is None:
+            return
         if not isinstance(value, dict):
             kind = _GO_KINDS.get(type(value), "nil")
             text = f".{path} accessor error: {go_text(value)} is of the type {kind}, expected map[string]interface{{}}"
