@@ -69,7 +69,8 @@ class Applier:
             managers = b.fields.take({}, node, b.fields.empty(resource), live, before, ignored)
         force = call.params.get("force", "").lower() in ("1", "true", "t")
         merged, found = self._apply(node, live, config, managers, who, call, force)
-        call.untidy = resource.custom is not None and any(map(_untidy, merged["metadata"].values()))
+        whole = resource.custom is not None and call.subresource == ""
+        call.untidy = whole and any(map(_untidy, merged["metadata"].values()))
         meta = {**merged["metadata"], "managedFields": managedfields.encode(found)}
         if not found:
             del meta["managedFields"]

@@ -18,8 +18,16 @@ _SEGMENTS = frozenset({"rbac.authorization.k8s.io"})
 
 def create(resource: Resource, obj: Obj) -> list[FieldError]:
     """The broken rules of a new object's metadata."""
-    known = finalizers(obj) if resource.custom is None else []
-    return [*_name(resource, obj["metadata"]), *common(obj), *known]
+    if resource.custom is not None:
+        return [*_prefix(obj["metadata"]), *_name(resource, obj["metadata"]), *common(obj)]
+    return [*_name(resource, obj["metadata"]), *common(obj), *finalizers(obj)]
+
+
+def _prefix(meta: Mapping[str, Any]) -> list[FieldError]:
+    """The broken rules of what a name is to begin with; a dash at its end is no mistake."""
+    prefix = meta.get("generateName", "")
+    texts = names.subdomain(f"{prefix[:-1]}a" if prefix.endswith("-") else prefix) if prefix else []
+    return [invalid_value("metadata.generateName", prefix, text) for text in texts]
 
 
 def _name(resource: Resource, meta: Mapping[str, Any]) -> list[FieldError]:

@@ -75,11 +75,8 @@ _RULES: dict[str, Rules] = {
 def create(resource: Resource, obj: Obj) -> list[FieldError]:
     """The broken rules of a new object."""
     if resource.custom is not None:
-        found = validate_meta.create(resource, obj)
-        errors = _custom(resource, obj, "")
-        # Of what is wrong with metadata, only owners that lack something are told together with the rest.
-        lacking = [e for e in found if e.field.startswith("metadata.owner") and e.reason == "FieldValueRequired"]
-        return [*lacking, *errors] if errors else found
+        errors = _type(resource, obj)
+        return errors or [*validate_meta.create(resource, obj), *_custom(resource, obj, "")]
     errors = validate_meta.create(resource, obj)
     rules = _RULES.get(resource.storage)
     return [*errors, *rules(obj, None)] if rules else errors
@@ -93,22 +90,22 @@ def update(
     changed = validate_meta.update(resource, new, old, given or {})
     if resource.custom is not None:
         # Changes of metadata are looked at twice, and what is wrong with them is told each time.
-        return [*whole, *changed, *changed, *_custom(resource, new, subresource)]
+        return [*whole, *changed, *(_type(resource, new) or [*changed, *_custom(resource, new, subresource)])]
     errors = list(dict.fromkeys([*whole, *changed, *validate_meta.finalizers(new)]))
     table = _STATUS_RULES if subresource == "status" else _RULES if subresource in ("", "scale") else {}
     rules = table.get(resource.storage)
     return [*errors, *rules(new, old)] if rules else errors
 
 
+def _type(resource: Resource, obj: Obj) -> list[FieldError]:
+    """What is wrong with the kind of a custom object; nothing else is looked at then."""
+    wanted = {"kind": resource.kind, "apiVersion": resource.api_version}
+    return [invalid_value(n, obj[n], f"must be {text}") for n, text in wanted.items() if obj[n] != text]
+
+
 def _custom(resource: Resource, obj: Obj, subresource: str) -> list[FieldError]:
     custom = resource.custom
     assert custom is not None
-    errors = []
-    for name, wanted in (("kind", resource.kind), ("apiVersion", resource.api_version)):
-        if obj[name] != wanted:
-            errors.append(invalid_value(name, obj[name], f"must be {wanted}"))
-    if errors:
-        return errors
     errors = custom.validator.errors(obj)
     if subresource == "status":
         # The status is looked at alone there, and its fields are named from it on.

@@ -209,20 +209,19 @@ class Writer:
             if obj["metadata"].get("uid"):
                 raise other_uid(call, obj["metadata"]["uid"], "")
             return await self.create_decoded(call, obj, apply=False), True
-        return await self.change(call, replaced, conditional=not call.resource.unconditional_update), False
+        return await self.change(call, replaced), False
 
     async def change(
         self,
         call: Call,
         transform: Callable[[Obj], Obj],
         *,
-        conditional: bool = False,
         missing: Callable[[], Obj] | None = None,
     ) -> Obj:
         """Read, transform, admit, validate, store; again from the start when it changed in between.
 
         `transform` gets the object in the call's version, which it must not change, and returns a new one. `missing`
-        makes the object when there is none. `conditional` asks for a resourceVersion in the result.
+        makes the object when there is none.
         """
         b, resource = self._b, call.resource
         for _ in range(ATTEMPTS):
@@ -234,12 +233,12 @@ class Writer:
                 self.place(call, new)
                 return await self.create_decoded(call, new, apply=True)
             try:
-                return await self._change_once(call, entry, transform, conditional)
+                return await self._change_once(call, entry, transform)
             except StaleError:
                 continue
         raise modified(resource, call.name)
 
-    async def _change_once(self, call: Call, entry: Entry, transform: Callable[[Obj], Obj], conditional: bool) -> Obj:
+    async def _change_once(self, call: Call, entry: Entry, transform: Callable[[Obj], Obj]) -> Obj:
         b, resource = self._b, call.resource
         old = b.codec.from_stored(resource, entry.obj)
         new = transform(old)
@@ -249,7 +248,7 @@ class Writer:
         attributes = self._attributes(call, "UPDATE", call.name)
         new = await self._mutated(call, attributes, new, old)
         owners.deduplicate(new, call.warnings.append, owners.AFTER_ADMISSION)
-        self._check_version(call, new, old, conditional)
+        self._check_version(call, new, old)
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         given = {k: new["metadata"][k] for k in _KEPT if k in new["metadata"]}
         if resource.custom is not None and call.subresource == "status":
@@ -289,13 +288,13 @@ class Writer:
         if call.verb == "update" and uid and uid != known:
             raise other_uid(call, uid, known)
 
-    def _check_version(self, call: Call, new: Obj, old: Obj, conditional: bool) -> None:
-        """An empty version or "0" stands for any. Raises Conflict and Invalid."""
+    def _check_version(self, call: Call, new: Obj, old: Obj) -> None:
+        """An empty version or "0" stands for any, where any will do. Raises Conflict and Invalid."""
         resource, version = call.resource, new["metadata"].get("resourceVersion") or "0"
         _check_number(version)
         if int(version) and version != old["metadata"]["resourceVersion"]:
             raise modified(resource, call.name)
-        if not int(version) and conditional:
+        if not int(version) and not resource.unconditional_update:
             error = FieldError(
                 "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
             )
