@@ -7,6 +7,7 @@ import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import structlog
 from aiohttp import web
@@ -20,6 +21,8 @@ SHUTDOWN = 1.0
 """Seconds that open requests have to end."""
 IDLE = 90.0
 """Seconds after which a connection without a request is closed."""
+HEAD = 32.0
+"""Seconds that a new connection has to send the head of its first request (specification: 70 §8.1)."""
 HEADERS = 1024 * 1024
 """Bytes that one line of a request's head may have."""
 _BACKLOG = 128
@@ -36,6 +39,47 @@ def parse_address(text: str) -> tuple[str, int]:
     if not colon or not port.isdecimal() or int(port) > 65535:
         raise ConfigurationError(f"{text!r} is not an address; write HOST:PORT or :PORT, with a port up to 65535")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+_SETTINGS: dict[str, Any] = {
+    "access_log": None,
+    "keepalive_timeout": IDLE,
+    "max_line_size": HEADERS,
+    "max_field_size": HEADERS,
+}
+
+
+class _Connection(web.RequestHandler):
+    """A connection that is closed when its first request takes too long to begin; later ones have the idle time."""
+
+    __slots__ = ("_waiting",)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._waiting = asyncio.get_running_loop().call_later(HEAD, transport.close)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._waiting.cancel()
+        super().connection_lost(exc)
+
+    def head_received(self) -> None:
+        self._waiting.cancel()
+
+
+class _Server(web.Server):
+    """aiohttp's server, with connections of the kind above."""
+
+    def __init__(self, serve: Serve) -> None:
+        async def answer(request: web.BaseRequest) -> web.StreamResponse:
+            connection = request.protocol
+            assert isinstance(connection, _Connection)
+            connection.head_received()
+            return await serve(request)
+
+        super().__init__(answer)
+
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, loop=asyncio.get_running_loop(), **_SETTINGS)
 
 
 class Listener:
@@ -94,10 +138,7 @@ class Listener:
         """Serve until cancelled; then open requests get `shutdown_timeout` seconds. Raises ConfigurationError."""
         self.bind()
         assert self._socket is not None
-        server = web.Server(
-            self._serve, access_log=None, keepalive_timeout=IDLE, max_line_size=HEADERS, max_field_size=HEADERS
-        )
-        runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=self._shutdown_timeout)
+        runner = web.ServerRunner(_Server(self._serve), handle_signals=False, shutdown_timeout=self._shutdown_timeout)
         watching: asyncio.Task[None] | None = None
         try:
             await runner.setup()

@@ -143,6 +143,28 @@ async def test_an_open_connection_does_not_hold_up_the_end(tmp_path: Path) -> No
         writer.close()
 
 
+async def test_a_connection_that_sends_no_whole_head_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lwskit.runtime.listener.HEAD", 0.05)
+    ca = write(tmp_path)
+    server = make(tmp_path)
+    server.register("/x", lambda request: allowed())
+    async with running(server) as url:
+        port = int(url.rpartition(":")[2])
+        silent, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting(ca))
+        slow, half = await asyncio.open_connection("127.0.0.1", port, ssl=trusting(ca))
+        half.write(b"POST /x HTTP/1.1\r\nhost: x\r\n")
+        begun, whole = await asyncio.open_connection("127.0.0.1", port, ssl=trusting(ca))
+        whole.write(b"POST /x HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(BODY))
+        async with asyncio.timeout(5):
+            assert await silent.read() == b""
+            assert await slow.read() == b""
+            # Only the head has a limit: this body comes after both were closed.
+            whole.write(BODY)
+            assert (await begun.readline()).startswith(b"HTTP/1.1 200")
+        for open_one in (writer, half, whole):
+            open_one.close()
+
+
 class Ticking:
     """A clock on which ten seconds pass when the test says so."""
 
