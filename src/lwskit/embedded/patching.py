@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from lwskit.embedded import patch, strategic
+from lwskit.embedded import patch, schema, strategic
 from lwskit.embedded.apply import Applier
 from lwskit.embedded.backend import Backend
 from lwskit.embedded.call import Call
@@ -114,4 +114,5 @@ class Patcher:
         config = read_body(call.request.body, call.content_type, call.resource.kind)
         if not isinstance(config, dict):
             raise bad_request("error decoding YAML: the body must be an object")
+        schema.whole_numbers(config)
         return config
