@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from lwskit.admission.pod import admitted
 from lwskit.api import defaults, names
-from lwskit.api.validation import aggregate, validate_create, validate_update
+from lwskit.api.validation import FieldError, aggregate, validate_create, validate_update
 from lwskit.groups.encoding import canonical_quantities
 from lwskit.runtime.objects import Obj
 from lwskit.runtime.webhook import AdmissionDenied, Handler, Warn, allowed, defaulter, validator
@@ -22,18 +22,28 @@ def handlers() -> Mapping[str, Handler]:
     }
 
 
-def _default_set(lws: Obj, request: Obj) -> Obj:
+def defaulted(lws: Obj) -> Obj:
+    """What the mutating webhook makes of a set: with defaults, quantities canonical; a new object."""
     return canonical_quantities(defaults.default(lws))
 
 
+def faults(new: Obj, old: Obj | None) -> list[FieldError]:
+    """What the validating webhook refuses of a new set, or of a change of `old`; without fault, empty."""
+    return validate_create(new) if old is None else validate_update(new, old)
+
+
+def _default_set(lws: Obj, request: Obj) -> Obj:
+    return defaulted(lws)
+
+
 def _check_new_set(lws: Obj, warn: Warn) -> None:
-    if faults := aggregate(validate_create(lws)):
-        raise AdmissionDenied(faults)
+    if found := aggregate(faults(lws, None)):
+        raise AdmissionDenied(found)
 
 
 def _check_changed_set(new: Obj, old: Obj, warn: Warn) -> None:
-    if faults := aggregate(validate_update(new, old)):
-        raise AdmissionDenied(faults)
+    if found := aggregate(faults(new, old)):
+        raise AdmissionDenied(found)
 
 
 def _admit_pod(pod: Obj, request: Obj) -> Obj:

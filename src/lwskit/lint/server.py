@@ -1,0 +1,154 @@
+"""What an API server with the CRD and the webhooks would answer, asked without one. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lwskit.admission import webhooks
+from lwskit.api import names
+from lwskit.api.crds import leaderworkerset_crd
+from lwskit.embedded import crds, validation, warnings
+from lwskit.embedded.codec import Codec
+from lwskit.embedded.defaults import Defaults
+from lwskit.embedded.resources import Resource
+from lwskit.embedded.schema import clone
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.lint.findings import (
+    API_WARNING,
+    REFUSED_BY_ADMISSION,
+    REFUSED_BY_SCHEMA,
+    STATUS_IGNORED,
+    UNKNOWN_FIELD,
+    Fault,
+)
+from lwskit.runtime.errors import ApiError
+from lwskit.runtime.kinds import STATEFUL_SET
+from lwskit.runtime.objects import Obj
+from lwskit.runtime.typed import DecodeError, load_resource
+
+_UNKNOWN = re.compile(r'unknown field "(.*)"', re.DOTALL)
+_GENERATED = "xxxxx"
+_PREFIX = names.MAX_NAME_LENGTH - len(_GENERATED)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the server made of an object: as it would be stored, why it is refused, and what it warns of.
+
+    `stored` is None where the object could not even be read.
+    """
+
+    stored: Obj | None
+    refusals: tuple[Fault, ...]
+    warnings: tuple[Fault, ...] = ()
+
+
+class Server:
+    """The answers of an API server that knows LeaderWorkerSets and StatefulSets; no state besides its tables."""
+
+    def __init__(self) -> None:
+        types = load_resource("lwskit.embedded", "builtin-types.json")
+        self._codec = Codec(types, Defaults(types))
+        (self._sets,) = crds.resources(leaderworkerset_crd())
+        self._workloads = Resource(
+            group=STATEFUL_SET.group,
+            version=STATEFUL_SET.version,
+            kind=STATEFUL_SET.kind,
+            plural=STATEFUL_SET.plural,
+            singular="statefulset",
+            namespaced=True,
+            verbs=(),
+            storage="apps/statefulsets",
+        )
+
+    def create(self, obj: Mapping[str, Any], namespace: str) -> Answer:
+        """The answer to the creation of a set; one without namespace goes into `namespace`."""
+        return self._written(obj, None, namespace)
+
+    def update(self, new: Mapping[str, Any], old: Mapping[str, Any], namespace: str) -> Answer:
+        """The answer to the change of a stored set, which `old` is."""
+        return self._written(new, old, namespace)
+
+    def workload(self, obj: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Path and text of what is wrong with a StatefulSet that is created."""
+        try:
+            decoded = self._codec.decode(self._workloads, clone(dict(obj)), "Ignore")
+        except ApiError as error:
+            return [(_decode_path(error), error.message)]
+        return [(e.field, e.message) for e in validation.create(self._workloads, decoded)]
+
+    def _written(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None, namespace: str) -> Answer:
+        told: list[str] = []
+        try:
+            decoded = self._decode(obj, namespace, told.append)
+            changed = self._codec.decode(self._sets, webhooks.defaulted(decoded), "Ignore")
+        except ApiError as error:
+            return Answer(None, (Fault(REFUSED_BY_SCHEMA, _decode_path(error), error.message),))
+        noticed = [_told(text) for text in told]
+        noticed += (Fault(API_WARNING, _leading_path(t), t) for t in warnings.of(self._sets, changed, old, ""))
+        if "status" in obj and not _is_export(obj):
+            noticed.append(Fault(STATUS_IGNORED, "status", "a status in a manifest is not stored"))
+        changed.pop("status", None)
+        schema = [
+            Fault(REFUSED_BY_SCHEMA, _tidy(e.field), e.message) for e in validation.create(self._sets, changed)
+        ]
+        faults = [
+            Fault(REFUSED_BY_ADMISSION, e.path, str(e).removeprefix(f"{e.path}: "))
+            for e in webhooks.faults(changed, old)
+        ]
+        later = [fault for fault in faults if not any(_about_the_same(fault, s) for s in schema)]
+        return Answer(changed, (*_once(schema), *_once(later)), tuple(_once(noticed)))
+
+    def _decode(self, obj: Mapping[str, Any], namespace: str, tell: Any) -> Obj:
+        body = clone(dict(obj))
+        meta = body.get("metadata")
+        if isinstance(meta, dict):
+            # What only a server writes says nothing of the manifest.
+            for name in ("managedFields", "resourceVersion", "uid"):
+                meta.pop(name, None)
+        decoded = self._codec.decode(self._sets, body, "Warn", None, tell)
+        found = decoded["metadata"]
+        if not found.get("namespace"):
+            found["namespace"] = namespace
+        if not found.get("name") and found.get("generateName"):
+            found["name"] = found["generateName"][:_PREFIX] + _GENERATED
+        return decoded
+
+
+def _is_export(obj: Mapping[str, Any]) -> bool:
+    """Whether an object was read from a server and not written by a person."""
+    meta = obj.get("metadata")
+    return isinstance(meta, dict) and "uid" in meta
+
+
+def _told(text: str) -> Fault:
+    found = _UNKNOWN.fullmatch(text)
+    if found is None:
+        return Fault(API_WARNING, "", text)
+    return Fault(UNKNOWN_FIELD, found[1], f"the {LEADER_WORKER_SET.kind} has no such field; it is dropped")
+
+
+def _leading_path(text: str) -> str:
+    return text.partition(": ")[0]
+
+
+def _decode_path(error: ApiError) -> str:
+    cause = error.__cause__
+    return cause.path if isinstance(cause, DecodeError) else ""
+
+
+def _tidy(path: str) -> str:
+    return "" if path == "<nil>" else path.removeprefix(".")
+
+
+def _about_the_same(fault: Fault, other: Fault) -> bool:
+    """Whether one fault is of the other's field or of what lies in it; of an object without a place, of everything."""
+    return not other.path or f"{fault.path}.".startswith((f"{other.path}.", f"{other.path}["))
+
+
+def _once(faults: Iterable[Fault]) -> list[Fault]:
+    """Equal faults once."""
+    return list(dict.fromkeys(faults))
