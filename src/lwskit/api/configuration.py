@@ -12,13 +12,15 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
+from lwskit.api import names
+
 GROUP = "config.lws.x-k8s.io"
 KIND = "Configuration"
 API_VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1alpha1")
 DNS_1035_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 DNS_1123_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-SUPPORTED_PROVIDERS = ("kubernetes", "volcano")
-FEATURE_GATES = ("WorkloadAwareScheduling",)
+SUPPORTED_PROVIDERS = names.SCHEDULER_PROVIDERS
+FEATURE_GATES = (names.WORKLOAD_AWARE_SCHEDULING_GATE,)
 TLS_VERSIONS = ("VersionTLS12", "VersionTLS13")
 
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)")
@@ -195,8 +197,8 @@ def validate(configuration: Configuration) -> list[str]:
 
 
 def _unsupported(path: str, value: str, supported: tuple[str, ...]) -> str:
-    names = ", ".join(f'"{s}"' for s in supported)
-    return f'{path}: Unsupported value: "{value}": supported values: {names}'
+    choices = ", ".join(f'"{s}"' for s in supported)
+    return f'{path}: Unsupported value: "{value}": supported values: {choices}'
 
 
 def _tls_faults(tls: TlsSection) -> list[str]:

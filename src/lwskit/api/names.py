@@ -131,6 +131,9 @@ PARENT_COMPOSITE_POD_GROUP_ANNOTATION: Final = "scheduling.k8s.io/parent-composi
 VOLCANO_GROUP_NAME_ANNOTATION: Final = "scheduling.k8s.io/group-name"
 """Name of the Volcano PodGroup, on pods."""
 
+POD_DELETION_COST_ANNOTATION: Final = "controller.kubernetes.io/pod-deletion-cost"
+"""Which pods of a ReplicaSet go first, Kubernetes' own; `GATED_DELETION_COST` on Hash leaders that wait (30 §7)."""
+
 # Finalizers, gates, conditions of pods (10 §4.3) ----------------------------------------------------------------------
 
 GROUP_RESTART_BUDGET_FINALIZER: Final = PREFIX + "group-restart-budget-cleanup"
@@ -138,6 +141,9 @@ GROUP_RESTART_BUDGET_FINALIZER: Final = PREFIX + "group-restart-budget-cleanup"
 
 GROUP_REPLACEMENT_GATE: Final = PREFIX + "group-replacement"
 """Scheduling gate of leaders: lifted when the group may take its place."""
+
+GATED_DELETION_COST: Final = "-100"
+"""Removed before leaders that wait for nothing."""
 
 GROUP_READY_GATE: Final = PREFIX + "group-ready"
 """Readiness gate and pod condition of leaders: the whole group is ready."""
@@ -196,6 +202,27 @@ TERMINATION_DEFAULT: Final = "Default"
 TERMINATION_PARALLEL: Final = "Parallel"
 POD_TERMINATION_POLICIES: Final = (TERMINATION_DEFAULT, TERMINATION_PARALLEL)
 
+# Scheduling of pods together (10 §2.6, §6.6; 40 §1, §4) ---------------------------------------------------------------
+
+LEVEL_LWS: Final = "lws"
+LEVEL_REPLICA: Final = "replica"
+LEVEL_ROLE: Final = "role"
+SCHEDULING_LEVELS: Final = (LEVEL_LWS, LEVEL_REPLICA, LEVEL_ROLE)
+"""What is scheduled together: the pods of the whole set, of each group, or of each role of each group."""
+LEVEL_REPLICA_LEGACY: Final = "true"
+"""The older spelling of the level replica in the annotation of pods."""
+
+PROVIDER_KUBERNETES: Final = "kubernetes"
+PROVIDER_VOLCANO: Final = "volcano"
+SCHEDULER_PROVIDERS: Final = (PROVIDER_KUBERNETES, PROVIDER_VOLCANO)
+
+WORKLOAD_AWARE_SCHEDULING_GATE: Final = "WorkloadAwareScheduling"
+"""The feature gate that `spec.scheduling` needs."""
+
+SCHEDULING_API_VERSION: Final = "scheduling.k8s.io/v1beta1"
+SCHEDULING_KINDS: Final = ("Workload", "PodGroup")
+"""Kinds of that version that the provider `kubernetes` writes."""
+
 # Conditions (10 §3, 20 §8.3) ------------------------------------------------------------------------------------------
 
 CONDITION_AVAILABLE: Final = "Available"
@@ -251,7 +278,15 @@ MAX_PODS: Final = 2_147_483_647
 """Greatest product of replicas and size."""
 MAX_RESOURCE_CLAIMS: Final = 4
 """Entries of a role's `resourceClaims` under `spec.scheduling`."""
+MAX_TOPOLOGY_CONSTRAINTS: Final = 1
+"""Entries of `topology` in scheduling constraints."""
 MAX_NAME_LENGTH: Final = 63
+HASH_KEY_PREFIX: Final = 8
+"""Characters of a group key in the host name of a Hash leader."""
+HASH_KEY_SOURCE: Final = 16
+"""Random characters that the key of a Hash group is made from."""
+SAFE_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""Characters of random names: no vowels, and none that are mistaken for each other."""
 HASH_LEADER_SUFFIX: Final = 9
 """Characters that a Hash leader's host name adds to the name of its set."""
 HASH_WORKER_SUFFIX: Final = 20

@@ -2,5 +2,6 @@
 
 from lwskit.api.validation.errors import ErrorKind, FieldError, aggregate
 from lwskit.api.validation.leaderworkerset import validate_create, validate_update
+from lwskit.api.validation.scheduling import SchedulingSupport
 
-__all__ = ["ErrorKind", "FieldError", "aggregate", "validate_create", "validate_update"]
+__all__ = ["ErrorKind", "FieldError", "SchedulingSupport", "aggregate", "validate_create", "validate_update"]

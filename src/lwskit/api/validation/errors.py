@@ -20,11 +20,17 @@ class ErrorKind(Enum):
     REQUIRED = "Required value"
     NOT_SUPPORTED = "Unsupported value"
     TOO_LONG = "Too long"
+    TOO_MANY = "Too many"
+    DUPLICATE = "Duplicate value"
+
+
+_SHOWING = (ErrorKind.INVALID, ErrorKind.NOT_SUPPORTED, ErrorKind.TOO_MANY, ErrorKind.DUPLICATE)
+"""Kinds whose texts have the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One fault of one field. `value` is what was found; it is part of the text of invalid and unsupported values."""
+    """One fault of one field. `value` is what was found, or how many; most kinds' texts have it."""
 
     path: str
     kind: ErrorKind
@@ -33,7 +39,7 @@ class FieldError:
 
     def __str__(self) -> str:
         text = f"{self.path}: {self.kind.value}"
-        if self.kind in (ErrorKind.INVALID, ErrorKind.NOT_SUPPORTED):
+        if self.kind in _SHOWING:
             text += f": {shown(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
@@ -56,6 +62,16 @@ def forbidden(path: str, detail: str) -> FieldError:
 def required(path: str, detail: str) -> FieldError:
     """A field that must be set."""
     return FieldError(path, ErrorKind.REQUIRED, detail)
+
+
+def too_many(path: str, count: int, limit: int) -> FieldError:
+    """A list that has more entries than it may have."""
+    return FieldError(path, ErrorKind.TOO_MANY, f"must have at most {limit} {'item' if limit == 1 else 'items'}", count)
+
+
+def duplicate(path: str, value: Any) -> FieldError:
+    """A value that must differ from those of other entries, and does not."""
+    return FieldError(path, ErrorKind.DUPLICATE, "", value)
 
 
 def not_supported(path: str, value: Any, supported: Sequence[str]) -> FieldError:

@@ -1,6 +1,6 @@
 """Rules for a LeaderWorkerSet that its CRD cannot say: on create, and what must not change on update.
 
-Specification: 10 §6.2–6.5.
+Specification: 10 §6.2–6.5; §6.6 is in `scheduling`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from typing import Any, Final
 
 from lwskit.api import names
 from lwskit.api.validation import formats
-from lwskit.api.validation.errors import FieldError, forbidden, invalid, not_supported, required
+from lwskit.api.validation.errors import FieldError, invalid, not_supported, required
 from lwskit.api.validation.metadata import validate_metadata
 from lwskit.api.validation.reading import Reader
+from lwskit.api.validation.scheduling import SchedulingSupport, scheduling_faults
 
 _RECREATING: Final = (names.RESTART_RECREATE_GROUP, names.RESTART_RECREATE_GROUP_AFTER_START)
 _NOT_NEGATIVE: Final = "must be greater than or equal to 0"
+NO_SCHEDULING: Final = SchedulingSupport()
+"""A manager without scheduling of pods together."""
 
 
 def _scaled(value: int | str, total: int, round_up: bool) -> int | None:
@@ -176,15 +179,6 @@ def _spec(obj: Mapping[str, Any]) -> Reader:
     return Reader(obj.get("spec"), "spec", [])
 
 
-def _scheduling(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[FieldError]:
-    """§6.6 rules 1 and 2, for a manager without scheduling of pods together."""
-    path = "spec.scheduling"
-    had = old is not None and _spec(old).child("scheduling").present
-    if not _spec(new).child("scheduling").present:
-        return [forbidden(path, "cannot remove scheduling after creation")] if had else []
-    return [] if had else [forbidden(path, "requires the WorkloadAwareScheduling feature gate")]
-
-
 def _update(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[FieldError]:
     """§6.5: what must not change."""
     errors: list[FieldError] = []
@@ -210,18 +204,20 @@ def _update(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[FieldError]:
     return errors
 
 
-def validate_create(obj: Mapping[str, Any]) -> list[FieldError]:
+def validate_create(obj: Mapping[str, Any], support: SchedulingSupport = NO_SCHEDULING) -> list[FieldError]:
     """Faults of a LeaderWorkerSet that is to be created, in the order of the rules; none is fine.
 
-    Values that are not set count as their defaults; those of a wrong type are reported at their path. Specification:
-    10 §6.1–6.4; of §6.6 the rules for a manager whose feature gate WorkloadAwareScheduling is off.
+    `support` is what the manager has for pods that are scheduled together. Values that are not set count as their
+    defaults; those of a wrong type are reported at their path. Specification: 10 §6.1–6.4, §6.6.
     """
-    return _general(obj) + _scheduling(obj, None)
+    return _general(obj) + scheduling_faults(obj, None, support)
 
 
-def validate_update(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[FieldError]:
+def validate_update(
+    new: Mapping[str, Any], old: Mapping[str, Any], support: SchedulingSupport = NO_SCHEDULING
+) -> list[FieldError]:
     """Faults of a LeaderWorkerSet that is to replace `old`: those of `validate_create` and what must not change.
 
-    Specification: 10 §6.1–6.5.
+    Specification: 10 §6.1–6.6.
     """
-    return _general(new) + _scheduling(new, old) + _update(new, old)
+    return _general(new) + scheduling_faults(new, old, support) + _update(new, old)
