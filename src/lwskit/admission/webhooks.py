@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 
 from lwskit.admission.pod import admitted
 from lwskit.api import defaults, names
 from lwskit.api.validation import FieldError, aggregate, validate_create, validate_update
 from lwskit.groups.encoding import canonical_quantities
+from lwskit.groups.ports import PodScheduler
 from lwskit.runtime.objects import Obj
 from lwskit.runtime.webhook import AdmissionDenied, Handler, Warn, allowed, defaulter, validator
 
 
-def handlers() -> Mapping[str, Handler]:
-    """Every webhook that the configurations name, by its path."""
+def handlers(rng: random.Random, scheduler: PodScheduler | None = None) -> Mapping[str, Handler]:
+    """Every webhook that the configurations name, by its path.
+
+    `rng` gives the characters of new group keys; `scheduler` adds what a gang scheduler needs to know of pods.
+    """
+
+    def draw(count: int) -> str:
+        return "".join(rng.choices(names.SAFE_ALPHABET, k=count))
+
+    def admit_pod(pod: Obj, request: Obj) -> Obj:
+        return admitted(pod, request.get("namespace") or "", draw, scheduler)
+
     return {
         names.MUTATE_LWS_PATH: defaulter(_default_set),
         names.VALIDATE_LWS_PATH: validator(_check_new_set, _check_changed_set),
-        names.MUTATE_POD_PATH: defaulter(_admit_pod),
+        names.MUTATE_POD_PATH: defaulter(admit_pod),
         names.VALIDATE_POD_PATH: lambda request: allowed(),
     }
 
@@ -44,7 +56,3 @@ def _check_new_set(lws: Obj, warn: Warn) -> None:
 def _check_changed_set(new: Obj, old: Obj, warn: Warn) -> None:
     if found := aggregate(faults(new, old)):
         raise AdmissionDenied(found)
-
-
-def _admit_pod(pod: Obj, request: Obj) -> Obj:
-    return admitted(pod, request.get("namespace", ""))

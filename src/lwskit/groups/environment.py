@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lwskit.api import names
-from lwskit.groups.identity import is_leader
+from lwskit.groups.identity import is_leader, pod_name
 from lwskit.groups.model import DecisionError
 from lwskit.runtime.objects import Obj, annotations_of, labels_of
 
@@ -56,10 +56,10 @@ def leader_address(pod: Mapping[str, Any], namespace: str) -> str:
     host = spec.get("hostname") if is_leader(pod) else ""
     if not host:
         if not labels.get(names.GROUP_INDEX_LABEL):
-            raise DecisionError(f"no group index label found for pod {pod['metadata'].get('name', '')}")
+            raise DecisionError(f"no group index label found for pod {pod_name(pod)}")
         name = _required(pod, labels, names.NAME_LABEL, "name label", namespace)
         host = f"{name}-{labels[names.GROUP_INDEX_LABEL]}"
-    return f"{host}.{spec.get('subdomain', '')}.{namespace}"
+    return f"{host}.{spec.get('subdomain') or ''}.{namespace}"
 
 
 def merged(ours: Sequence[Obj], env: Sequence[Obj]) -> list[Obj]:
@@ -76,6 +76,6 @@ def merged(ours: Sequence[Obj], env: Sequence[Obj]) -> list[Obj]:
 def _required(pod: Mapping[str, Any], where: Mapping[str, str], key: str, what: str, namespace: str) -> str:
     value = where.get(key)
     if value is None:
-        name = f"{namespace}/{pod['metadata'].get('name', '')}"
+        name = f"{namespace}/{pod_name(pod)}"
         raise DecisionError(f"Failure constructing environment variables, no {what} found for pod {name}")
     return value

@@ -5,7 +5,7 @@ Specification: architecture, part 5.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, Protocol
@@ -17,6 +17,10 @@ from lwskit.runtime.plan import AnyAction
 
 Write = Literal["apply", "create"]
 """How a workload is written: applied at every reconcile, or created once and never touched again."""
+
+
+Draw = Callable[[int], str]
+"""So many random characters of `names.SAFE_ALPHABET`."""
 
 
 class Capability(Enum):
@@ -127,4 +131,17 @@ class Scheduler(Protocol):
     def group_actions(self, lws: Obj, leader: Obj) -> tuple[AnyAction, ...]:
         """Actions to carry out for the group of `leader` before its workers exist; `lws` is the set as of the group's
         revision. Raises DecisionError where a leftover of another group is in the way."""
+        ...
+
+
+class PodScheduler(Protocol):
+    """A gang scheduler's part in the admission of pods (specification: 10 §8.8)."""
+
+    def scheduled(self, pod: Obj, draw: Draw) -> Obj:
+        """The pod with what tells its scheduler which group it belongs to; a copy where anything changes.
+
+        Called for leaders and workers that have their labels already, before variables are added; again for a pod that
+        was admitted before, which must then stay as it is. Raises DecisionError with the sentence that the pod is
+        denied with.
+        """
         ...

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lwskit.api import names
-from lwskit.groups import ownership, spec
+from lwskit.groups import accelerators, ownership, spec
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import DecisionError, GroupPlan, LeaderPlan
 from lwskit.runtime.kinds import PERSISTENT_VOLUME_CLAIM, POD
@@ -78,6 +78,8 @@ def group_plan(lws: Obj, group_lws: Obj, leader: Obj, node_selector: Mapping[str
         names.LEADER_NAME_ANNOTATION: leader["metadata"]["name"],
         names.LEADER_ADDRESS_ANNOTATION: f"{host}.{subdomain}.{namespace}",
     }
+    if accelerators.requests_tpus(leader):
+        notes[names.LEADER_REQUESTS_TPUS_ANNOTATION] = "true"
     return GroupPlan(
         name=ownership.workers_name(leader),
         namespace=namespace,

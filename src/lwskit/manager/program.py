@@ -9,6 +9,7 @@ from lwskit.admission.webhooks import handlers
 from lwskit.api import names
 from lwskit.backends import registry
 from lwskit.backends.registry import Backends
+from lwskit.groups.ports import PodScheduler
 from lwskit.manager.options import ElectionOptions, Options
 from lwskit.reconcilers.setup import group_controller, set_controller
 from lwskit.reconcilers.watches import Watches
@@ -29,9 +30,9 @@ FIELD_MANAGER = "lwskit"
 class Program:
     """Everything that one manager process does on a cluster, whatever transport leads there.
 
-    `client` is used for all requests; `hostname` names this process in events and on the Lease. `manager` can be given
-    more to run (servers) before `run`. `admission` are the webhook handlers by path; who serves them is the caller's
-    business.
+    `client` is used for all requests; `hostname` names this process in events and on the Lease; `scheduler` is the
+    part of a gang scheduler in the admission of pods. `manager` can be given more to run (servers) before `run`.
+    `admission` are the webhook handlers by path; who serves them is the caller's business.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Program:
         rng: random.Random,
         hostname: str,
         backends: Backends | None = None,
+        scheduler: PodScheduler | None = None,
     ) -> None:
         self.cache = Cache(client, clock, rng, keep_manager=names.FIELD_MANAGER)
         self.watches = Watches(self.cache, backends or registry.find())
@@ -55,7 +57,7 @@ class Program:
             set_controller(self.watches, executor, clock, rng, options.concurrency),
             group_controller(self.watches, executor, clock, rng, options.concurrency),
         )
-        self.admission: Mapping[str, Handler] = handlers()
+        self.admission: Mapping[str, Handler] = handlers(rng, scheduler)
         for runnable in (self.recorder, self.cache, *self.controllers):
             self.manager.add(runnable)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import random
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from lwskit.embedded.patch import json_patch
 from lwskit.runtime.objects import Obj
 from lwskit.runtime.webhook import review
 
-HANDLERS = handlers()
+HANDLERS = handlers(random.Random(1))
 
 
 @dataclass(frozen=True)

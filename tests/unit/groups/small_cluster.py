@@ -234,7 +234,7 @@ class SmallCluster:
             "spec": {**template["spec"], "hostname": name, "subdomain": self.workload["spec"]["serviceName"]},
             "status": {"phase": "Pending"},
         }
-        self._put_leader(i, self._born(identity.identified(pod, "ns")))
+        self._put_leader(i, self._born(identity.identified(pod, "ns", "b".__mul__)))
         plan = member.decide(self.member_snapshot(i), WORKERS)
         assert not isinstance(plan, NeedFresh)
         for action in plan.actions:

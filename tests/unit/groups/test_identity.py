@@ -15,6 +15,11 @@ from lwskit.groups import environment, identity
 from lwskit.groups.model import DecisionError
 from lwskit.runtime.objects import labels_of
 
+
+def draw(count: int) -> str:
+    return "bcdfghjklmnpqrstvwxz2456789"[:count]
+
+
 GOLDEN = Path(__file__).parents[2] / "conformance" / "golden"
 L = names.PREFIX
 
@@ -87,7 +92,7 @@ def terms(made: dict, kind: str) -> list[tuple[str, list[dict]]]:
 def test_a_leader_with_subgroups_and_both_levels_of_placement() -> None:
     before = pod("my-lws-0", {"worker-index": "0"}, SUBGROUPS)
     untouched = copy.deepcopy(before)
-    made = identity.identified(before, "demo")
+    made = identity.identified(before, "demo", draw)
     assert before == untouched
     group, sub = "c1817bce7c1bcc62d96a1bda827c4ed8a5d0f85f", "5deee8c4a097c2901d4bc8feeb358a6e7ef32eac"
     assert labels_of(made) == {
@@ -122,7 +127,7 @@ def test_a_leader_with_subgroups_and_both_levels_of_placement() -> None:
 
 def test_a_worker_with_subgroups() -> None:
     labels = {"group-index": "0", "group-key": "c1817bce7c1bcc62d96a1bda827c4ed8a5d0f85f", "worker-index": "9"}
-    made = identity.identified(pod("my-lws-0-3", labels, SUBGROUPS | {"leader-name": "my-lws-0"}), "demo")
+    made = identity.identified(pod("my-lws-0-3", labels, SUBGROUPS | {"leader-name": "my-lws-0"}), "demo", draw)
     assert labels_of(made)[L + "worker-index"] == "3"
     assert labels_of(made)[L + "subgroup-index"] == "1"
     assert labels_of(made)[L + "subgroup-key"] == "342acf7ff6f85b42bb1b926ba95b46e5f1d93839"
@@ -131,7 +136,7 @@ def test_a_worker_with_subgroups() -> None:
 
 def test_an_excluded_leader_has_no_subgroup() -> None:
     notes = SUBGROUPS | {"subgroup-policy-type": "LeaderExcluded"}
-    made = identity.identified(pod("my-lws-0", {"worker-index": "0"}, notes), "demo")
+    made = identity.identified(pod("my-lws-0", {"worker-index": "0"}, notes), "demo", draw)
     assert L + "subgroup-index" not in labels_of(made)
     assert [topology for topology, _ in terms(made, "podAffinity")] == ["rack"]
 
@@ -143,15 +148,15 @@ def test_the_users_terms_on_the_same_topology_stand() -> None:
     both = pod(
         "x-0", leader, {"exclusive-topology": "rack"}, affinity={"podAffinity": required, "podAntiAffinity": required}
     )
-    assert identity.identified(both, "demo")["spec"] == both["spec"]
+    assert identity.identified(both, "demo", draw)["spec"] == both["spec"]
     one = pod("x-0", leader, {"exclusive-topology": "rack"}, affinity={"podAffinity": required})
-    made = identity.identified(one, "demo")
+    made = identity.identified(one, "demo", draw)
     assert [len(terms(made, kind)) for kind in ("podAffinity", "podAntiAffinity")] == [2, 1]
 
 
 def test_a_leader_with_a_subdomain_of_its_own() -> None:
     notes = {"subdomainPolicy": "UniquePerReplica"}
-    made = identity.identified(pod("x-1", {"worker-index": "0"}, notes, subdomain="x"), "demo")
+    made = identity.identified(pod("x-1", {"worker-index": "0"}, notes, subdomain="x"), "demo", draw)
     assert made["spec"]["subdomain"] == "x-1"
 
 
@@ -166,22 +171,24 @@ def test_a_leader_with_a_subdomain_of_its_own() -> None:
 )
 def test_pods_that_are_denied(bad: dict, text: str) -> None:
     with pytest.raises(DecisionError, match=text):
-        identity.identified(bad, "demo")
+        identity.identified(bad, "demo", draw)
 
 
 def test_a_pod_without_size_is_denied_and_a_stranger_is_left_alone() -> None:
     nameless = {"metadata": {"name": "p"}, "spec": {"containers": []}}
-    assert identity.identified(nameless, "demo") is nameless
+    assert identity.identified(nameless, "demo", draw) is nameless
     assert environment.with_environment(nameless, "demo") is nameless
     bare = {"metadata": {"name": "p-0", "labels": {names.NAME_LABEL: "x"}}, "spec": {}}
     with pytest.raises(DecisionError, match="size annotation is unexpectedly missing for pod p-0"):
-        identity.identified(bare, "demo")
+        identity.identified(bare, "demo", draw)
 
 
 # Environment --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", ["seed-sample", "size-one", "leader-deleted", "unique-subdomain", "subgroups"])
+@pytest.mark.parametrize(
+    "case", ["seed-sample", "size-one", "leader-deleted", "unique-subdomain", "subgroups", "exclusive"]
+)
 def test_recorded_pods_have_these_labels_and_variables(case: str) -> None:
     snapshots = json.loads((GOLDEN / f"{case}.json").read_text())["snapshots"]
     for recorded in next(iter(snapshots.values()))["pod"]:
@@ -193,7 +200,7 @@ def test_recorded_pods_have_these_labels_and_variables(case: str) -> None:
             for container in given_pod["spec"].get(field, ()):
                 env = [e for e in container.get("env", ()) if not e["name"].startswith("LWS_")]
                 container["env"] = env
-        made = environment.with_environment(identity.identified(given_pod, "NS"), "NS")
+        made = environment.with_environment(identity.identified(given_pod, "NS", draw), "NS")
         if identity.is_leader(recorded):  # the recorder's namespace has another name than NS
             made["metadata"]["labels"][names.GROUP_KEY_LABEL] = labels_of(recorded)[names.GROUP_KEY_LABEL]
         assert labels_of(made) == labels_of(recorded)

@@ -67,7 +67,7 @@ async def client(server: ApiServer, clock: Clock) -> Client:
 
 def serve(server: ApiServer) -> None:
     """Have our webhooks answer at the endpoint."""
-    for path, handler in handlers().items():
+    for path, handler in handlers(random.Random(1)).items():
         server.register_admission(ENDPOINT.url + path, partial(respond, handler))
 
 
@@ -268,7 +268,7 @@ async def test_webhooks_that_the_server_does_not_reach_are_withdrawn_with_a_sent
 
 
 async def test_a_server_that_asks_somebody_else_is_no_proof(server: ApiServer, ready: Client, clock: Clock) -> None:
-    for path in handlers():
+    for path in handlers(random.Random(1)):
         server.register_admission(
             ENDPOINT.url + path, partial(respond, lambda request: {"allowed": True, "status": {"code": 200}})
         )
