@@ -117,7 +117,7 @@ def _topology(constraints: Reader) -> list[FieldError]:
     for i, entry in enumerate(entries):
         reader = Reader(entry, f"{constraints.at('topology')}[{i}]", errors)
         key = reader.text("key")
-        if not key and not reader.value.get("key"):
+        if reader.present and not key and not reader.value.get("key"):
             errors.append(required(reader.at("key"), ""))
         errors += [invalid(reader.at("key"), key, fault) for fault in (formats.label_key(key) if key else ())]
     return errors
@@ -132,6 +132,8 @@ def _claims(settings: Reader) -> list[FieldError]:
     seen: set[str] = set()
     for i, entry in enumerate(entries):
         claim = Reader(entry, f"{path}[{i}]", errors)
+        if not claim.present:
+            continue
         name = claim.text("name")
         if not name:
             errors.append(required(claim.at("name"), ""))
