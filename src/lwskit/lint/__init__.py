@@ -1,1 +1,1 @@
-"""What admission would say of manifests, and what their authors would regret, without a cluster. Pure but for `files`."""
+"""What admission would say of manifests, and what their authors would regret, offline. Pure but for `files`."""

@@ -68,7 +68,7 @@ class Server:
         """The answer to the creation of a set; one without namespace goes into `namespace`."""
         return self._written(obj, None, namespace)
 
-    def update(self, new: Mapping[str, Any], old: Mapping[str, Any], namespace: str) -> Answer:
+    def update(self, new: Mapping[str, Any], old: Obj, namespace: str) -> Answer:
         """The answer to the change of a stored set, which `old` is."""
         return self._written(new, old, namespace)
 
@@ -80,7 +80,7 @@ class Server:
             return [(_decode_path(error), error.message)]
         return [(e.field, e.message) for e in validation.create(self._workloads, decoded)]
 
-    def _written(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None, namespace: str) -> Answer:
+    def _written(self, obj: Mapping[str, Any], old: Obj | None, namespace: str) -> Answer:
         told: list[str] = []
         try:
             decoded = self._decode(obj, namespace, told.append)
@@ -92,9 +92,7 @@ class Server:
         if "status" in obj and not _is_export(obj):
             noticed.append(Fault(STATUS_IGNORED, "status", "a status in a manifest is not stored"))
         changed.pop("status", None)
-        schema = [
-            Fault(REFUSED_BY_SCHEMA, _tidy(e.field), e.message) for e in validation.create(self._sets, changed)
-        ]
+        schema = [Fault(REFUSED_BY_SCHEMA, _tidy(e.field), e.message) for e in validation.create(self._sets, changed)]
         faults = [
             Fault(REFUSED_BY_ADMISSION, e.path, str(e).removeprefix(f"{e.path}: "))
             for e in webhooks.faults(changed, old)

@@ -215,7 +215,8 @@ def _field(part: Part, rest: str) -> tuple[str, int] | None:
     best: tuple[str, int] | None = None
     for name in part.fields:
         for text in (name, f"[{name}]"):
-            if rest.startswith(text) and (len(rest) == len(text) or rest[len(text)] in ".["):
-                if best is None or len(text) > best[1]:
-                    best = name, len(text)
+            if not rest.startswith(text) or (len(rest) > len(text) and rest[len(text)] not in ".["):
+                continue
+            if best is None or len(text) > best[1]:
+                best = name, len(text)
     return best

@@ -1,0 +1,167 @@
+"""Lint: from texts to findings. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from lwskit.lint import changes, objects, rules
+from lwskit.lint.findings import DUPLICATE_KEY, DUPLICATE_OBJECT, UNREADABLE, Fault, Finding, Place, Severity
+from lwskit.lint.hints import hinted
+from lwskit.lint.server import Server
+from lwskit.lint.source import Part, SourceError, documents, locate
+from lwskit.runtime.objects import Obj
+
+Key = tuple[str, str]
+"""Namespace and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file: how it is called in findings, its text, or why there is none."""
+
+    name: str
+    text: str = ""
+    error: str = ""
+
+
+@dataclass(slots=True)
+class Report:
+    """What was found, and of how many files, sets, and documents of other kinds."""
+
+    findings: list[Finding] = field(default_factory=list)
+    files: int = 0
+    sets: int = 0
+    others: int = 0
+
+    def without(self, codes: Collection[str]) -> Report:
+        """The report without warnings of these codes; what is refused stays."""
+        kept = [f for f in self.findings if f.severity is Severity.ERROR or f.fault.code.code not in codes]
+        return Report(kept, self.files, self.sets, self.others)
+
+    def count(self, severity: Severity) -> int:
+        """How many findings of a severity there are."""
+        return sum(f.severity is severity for f in self.findings)
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether there was a file that could not be read."""
+        return any(f.fault.code is UNREADABLE for f in self.findings)
+
+
+def stored(sources: Iterable[Source], server: Server, namespace: str) -> dict[Key, Obj]:
+    """The sets of some files as they would be stored, by namespace and name.
+
+    Raises SourceError, with the file before the sentence, for a file that cannot be read.
+    """
+    found: dict[Key, Obj] = {}
+    for source in sources:
+        if source.error:
+            raise SourceError(source.error)
+        try:
+            for document in documents(source.text):
+                for item in objects.of(document.data, document.root):
+                    if isinstance(item, objects.Found):
+                        answer = server.create(item.data, namespace)
+                        if answer.stored is not None:
+                            found[_key(answer.stored)] = answer.stored
+        except SourceError as error:
+            raise SourceError(f"{source.name}:{error.line}:{error.column}: {error}") from error
+    return found
+
+
+def lint(sources: Iterable[Source], server: Server, old: Mapping[Key, Obj], namespace: str) -> Report:
+    """Check all files; `old` are the sets that are already there, `namespace` that of sets that name none.
+
+    Findings are in the order of the files, and of lines within one.
+    """
+    report = Report()
+    seen: dict[Key, Place] = {}
+    for source in sources:
+        report.files += 1
+        found = list(_file(source, server, old, namespace, report, seen))
+        found.sort(key=lambda f: (f.place.line, f.place.column, f.fault.code.code))
+        report.findings += found
+    return report
+
+
+def _key(lws: Obj) -> Key:
+    return lws["metadata"]["namespace"], lws["metadata"].get("name", "")
+
+
+def _file(
+    source: Source, server: Server, old: Mapping[Key, Obj], namespace: str, report: Report, seen: dict[Key, Place]
+) -> Iterator[Finding]:
+    if source.error:
+        yield Finding(Fault(UNREADABLE, "", source.error), Place(source.name))
+        return
+    try:
+        for document in documents(source.text):
+            mine = False
+            for item in objects.of(document.data, document.root):
+                if isinstance(item, objects.Other):
+                    report.others += 1
+                    continue
+                mine = True
+                if isinstance(item, objects.Wrong):
+                    yield Finding(item.fault, _place(source, item.part, item.fault.path))
+                    continue
+                report.sets += 1
+                yield from _set(source, item, server, old, namespace, seen)
+            if mine:
+                for path, line, column in document.doubled:
+                    text = "this field stands there twice; the last one counts, and strict readers refuse it"
+                    yield Finding(Fault(DUPLICATE_KEY, path, text), Place(source.name, line, column))
+    except SourceError as error:
+        fault = Fault(UNREADABLE, "", f"this is not valid YAML: {error}")
+        yield Finding(fault, Place(source.name, error.line, error.column))
+
+
+def _place(source: Source, part: Part, path: str) -> Place:
+    found = locate(part, path)
+    return Place(source.name, found.line, found.column)
+
+
+def _set(
+    source: Source,
+    item: objects.Found,
+    server: Server,
+    old: Mapping[Key, Obj],
+    namespace: str,
+    seen: dict[Key, Place],
+) -> Iterator[Finding]:
+    answer = server.create(item.data, namespace)
+    before = None
+    if answer.stored is not None:
+        before = old.get(_key(answer.stored))
+        if before is not None:
+            answer = server.update(item.data, before, namespace)
+    where, name = _key(answer.stored) if answer.stored is not None else _named(item.data, namespace)
+
+    def finding(fault: Fault) -> Finding:
+        return Finding(fault, _place(source, item.part, fault.path), where, name)
+
+    yield from map(finding, answer.warnings)
+    if answer.stored is not None and "generateName" not in item.data["metadata"]:
+        place = _place(source, item.part, "metadata.name")
+        if (where, name) in seen:
+            first = seen[where, name]
+            text = f"the same set is in {first.file}:{first.line}; the one that is applied last counts"
+            yield finding(Fault(DUPLICATE_OBJECT, "metadata.name", text))
+        else:
+            seen[where, name] = place
+    if answer.stored is None or answer.refusals:
+        for fault in answer.refusals:
+            yield finding(fault if answer.stored is None else hinted(fault, answer.stored, before))
+        return
+    yield from map(finding, rules.check(answer.stored, item.data, server))
+    if before is not None:
+        yield from map(finding, changes.check(before, answer.stored))
+
+
+def _named(data: Obj, namespace: str) -> Key:
+    """What an object that could not be read calls itself."""
+    meta = data.get("metadata")
+    found = (meta.get("namespace"), meta.get("name")) if isinstance(meta, dict) else (None, None)
+    where, name = (value if isinstance(value, str) else "" for value in found)
+    return where or namespace, name
