@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lwskit.api import names
 from lwskit.groups import spec
-from lwskit.lint.findings import ENV_REPLACED, ENV_SUPPRESSES_TPU, ENV_TWICE, Fault
+from lwskit.lint.findings import ENV_REPLACED, ENV_SUPPRESSES_TPU, Fault
 from lwskit.lint.rules.paths import containers, templates
 from lwskit.runtime import quantity
 from lwskit.runtime.objects import Obj
@@ -30,22 +30,17 @@ def check(lws: Obj) -> Iterator[Fault]:
 
 
 def _variables(path: str, container: Mapping[str, Any], tpu: bool, first: bool) -> Iterator[Fault]:
-    seen: set[str] = set()
     for index, entry in enumerate(container.get("env") or ()):
         name, where = entry.get("name", ""), f"{path}.env[{index}]"
         if name in _OURS:
             text = f"{name} is replaced: every container gets it from its place in its group"
             yield Fault(ENV_REPLACED, where, text, "leave it out; other variables may refer to it as $(NAME)")
-        elif name in seen:
-            text = f"{name} stands there twice: the first stays and this one is dropped, in plain pods the last counts"
-            yield Fault(ENV_TWICE, where, text, "keep one of them")
         elif tpu and name in _TPU:
             text = f"{name} is kept, and the one that containers with TPUs get is dropped"
             yield Fault(ENV_REPLACED, where, text, "leave it out")
         elif first and name in _SUPPRESSING:
             text = f"with {name} here, no container of the pod is given the variables for TPUs"
             yield Fault(ENV_SUPPRESSES_TPU, where, text, "leave it out, or set all of them")
-        seen.add(name)
 
 
 def _names(container: Mapping[str, Any]) -> set[str]:
