@@ -16,6 +16,7 @@ from lwskit.groups.identity import (
     parse_ordinal,
     pod_name,
     stated_integer,
+    subgroup_index,
     subgroup_of,
 )
 from lwskit.groups.model import DecisionError
@@ -128,12 +129,10 @@ def _of_subgroup(pod: Mapping[str, Any]) -> _Hosts:
     if excluded and worker == 0:
         return _Hosts(leader, (0,), 0)
     stated_integer(pod, "label", names.SUBGROUP_INDEX_LABEL, labels)
-    asks = worker == 0 or (_leader_asks(pod) and not excluded)
     members = subgroup_of(size, subgroup_size, worker)
-    if members.start == 0 and not asks:
-        members = members[1:]
-    elif members.start == 1 and asks:
-        members = range(members.stop)
+    if subgroup_index(size, subgroup_size, worker) == 0:
+        asks = worker == 0 or (_leader_asks(pod) and not excluded)
+        members = range(0 if asks else 1, members.stop)
     return _Hosts(leader, members, worker - members.start)
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import base64
 import copy
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from lwskit.admission.webhooks import handlers
+from lwskit.admission import webhooks
 from lwskit.embedded.patch import json_patch
 from lwskit.runtime.objects import Obj
-from lwskit.runtime.webhook import review
+from lwskit.runtime.webhook import Handler, review
 
-HANDLERS = handlers(random.Random(1))
+HANDLERS = webhooks.handlers(random.Random(1))
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,16 @@ class Answer:
     warnings: list[str]
 
 
-def ask(path: str, obj: Any, old: Any = None, *, operation: str = "", namespace: str = "ns", **request: Any) -> Answer:
+def ask(
+    path: str,
+    obj: Any,
+    old: Any = None,
+    *,
+    operation: str = "",
+    namespace: str = "ns",
+    handlers: Mapping[str, Handler] = HANDLERS,
+    **request: Any,
+) -> Answer:
     """Ask the webhook at `path` about an object; the operation is UPDATE when there is an old one."""
     body: Obj = {
         "uid": "review-uid",
@@ -41,7 +51,7 @@ def ask(path: str, obj: Any, old: Any = None, *, operation: str = "", namespace:
         **request,
     }
     document = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body}
-    status, answer = review(HANDLERS[path], orjson.dumps(document), "application/json")
+    status, answer = review(handlers[path], orjson.dumps(document), "application/json")
     assert status == 200
     decoded = orjson.loads(answer)
     assert (decoded["apiVersion"], decoded["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")

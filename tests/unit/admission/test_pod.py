@@ -1,80 +1,13 @@
-"""Admission of pods, from review to patch (specification: 10 §8, §9, §11; checklist lines 64–85, 90, 92)."""
+"""Admission of pods, from review to patch (specification: 10 §8, §9, §11; checklist lines 64–81, 90, 92)."""
 
 from __future__ import annotations
-
-import hashlib
-from typing import Any
 
 import pytest
 
 from lwskit.api import names
 from lwskit.runtime.objects import Obj, labels_of
+from tests.unit.admission.pods import REQUIRED, L, admit, denied, env_of, far, leader, near, pod, sha1, terms, worker
 from tests.unit.admission.reviews import Answer, ask
-
-L = names.PREFIX
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-
-
-def pod(name: str, labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None, **spec: Any) -> Obj:
-    """A pod of the set `test`, of groups of four, as its StatefulSet makes it."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "labels": {L + k: v for k, v in {"name": "test", **(labels or {})}.items()},
-            "annotations": {L + k: v for k, v in {"size": "4", **(annotations or {})}.items()},
-        },
-        "spec": {"containers": [{"name": "c"}], "subdomain": "test", **spec},
-    }
-
-
-def leader(name: str = "test-1", annotations: dict[str, str] | None = None, **spec: Any) -> Obj:
-    return pod(name, {"worker-index": "0"}, annotations, **spec)
-
-
-def worker(name: str = "test-1-1", annotations: dict[str, str] | None = None, **spec: Any) -> Obj:
-    labels = {"group-index": "1", "group-key": "key-of-the-leader"}
-    return pod(name, labels, {"leader-name": "test-1", **(annotations or {})}, **spec)
-
-
-def admit(obj: Obj, namespace: str = "ns") -> Obj:
-    answer = ask(names.MUTATE_POD_PATH, obj, namespace=namespace)
-    assert answer.allowed, answer.message
-    return answer.obj
-
-
-def denied(obj: Obj) -> str:
-    answer = ask(names.MUTATE_POD_PATH, obj)
-    assert (answer.allowed, answer.code, answer.patch) == (False, 403, [])
-    return answer.message
-
-
-def sha1(text: str) -> str:
-    return hashlib.sha1(text.encode()).hexdigest()
-
-
-def env_of(obj: Obj, where: str = "containers") -> list[list[tuple[str, str]]]:
-    return [[(e["name"], e.get("value", "")) for e in c.get("env", [])] for c in obj["spec"][where]]
-
-
-def terms(obj: Obj, kind: str) -> list[Obj]:
-    return obj["spec"].get("affinity", {}).get(kind, {}).get(REQUIRED, [])
-
-
-def near(label: str, value: str, topology: str) -> Obj:
-    return {
-        "topologyKey": topology,
-        "labelSelector": {"matchExpressions": [{"key": L + label, "operator": "In", "values": [value]}]},
-    }
-
-
-def far(label: str, value: str, topology: str) -> Obj:
-    expressions = [
-        {"key": L + label, "operator": "Exists"},
-        {"key": L + label, "operator": "NotIn", "values": [value]},
-    ]
-    return {"topologyKey": topology, "labelSelector": {"matchExpressions": expressions}}
 
 
 def test_64_a_pod_of_no_set_is_unchanged() -> None:
