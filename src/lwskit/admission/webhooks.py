@@ -7,17 +7,28 @@ from collections.abc import Mapping
 
 from lwskit.admission.pod import admitted
 from lwskit.api import defaults, names
-from lwskit.api.validation import FieldError, aggregate, validate_create, validate_update
+from lwskit.api.validation import (
+    NO_SCHEDULING,
+    FieldError,
+    SchedulingSupport,
+    aggregate,
+    validate_create,
+    validate_update,
+)
 from lwskit.groups.encoding import canonical_quantities
+from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.ports import PodScheduler
 from lwskit.runtime.objects import Obj
 from lwskit.runtime.webhook import AdmissionDenied, Handler, Warn, allowed, defaulter, validator
 
 
-def handlers(rng: random.Random, scheduler: PodScheduler | None = None) -> Mapping[str, Handler]:
+def handlers(
+    rng: random.Random, scheduler: PodScheduler | None = None, support: SchedulingSupport = NO_SCHEDULING
+) -> Mapping[str, Handler]:
     """Every webhook that the configurations name, by its path.
 
-    `rng` gives the characters of new group keys; `scheduler` adds what a gang scheduler needs to know of pods.
+    `rng` gives the characters of new group keys; `scheduler` adds what a gang scheduler needs to know of pods, and
+    `support` says which gangs a set may ask for.
     """
 
     def draw(count: int) -> str:
@@ -26,9 +37,15 @@ def handlers(rng: random.Random, scheduler: PodScheduler | None = None) -> Mappi
     def admit_pod(pod: Obj, request: Obj) -> Obj:
         return admitted(pod, request.get("namespace") or "", draw, scheduler)
 
+    def check_new_set(lws: Obj, warn: Warn) -> None:
+        _refuse(faults(lws, None, support))
+
+    def check_changed_set(new: Obj, old: Obj, warn: Warn) -> None:
+        _refuse(faults(new, old, support))
+
     return {
-        names.MUTATE_LWS_PATH: defaulter(_default_set),
-        names.VALIDATE_LWS_PATH: validator(_check_new_set, _check_changed_set),
+        names.MUTATE_LWS_PATH: defaulter(_default_set, LEADER_WORKER_SET, pure=True),
+        names.VALIDATE_LWS_PATH: validator(check_new_set, check_changed_set, kind=LEADER_WORKER_SET),
         names.MUTATE_POD_PATH: defaulter(admit_pod),
         names.VALIDATE_POD_PATH: lambda request: allowed(),
     }
@@ -39,20 +56,15 @@ def defaulted(lws: Obj) -> Obj:
     return canonical_quantities(defaults.default(lws))
 
 
-def faults(new: Obj, old: Obj | None) -> list[FieldError]:
+def faults(new: Obj, old: Obj | None, support: SchedulingSupport = NO_SCHEDULING) -> list[FieldError]:
     """What the validating webhook refuses of a new set, or of a change of `old`; without fault, empty."""
-    return validate_create(new) if old is None else validate_update(new, old)
+    return validate_create(new, support) if old is None else validate_update(new, old, support)
 
 
 def _default_set(lws: Obj, request: Obj) -> Obj:
     return defaulted(lws)
 
 
-def _check_new_set(lws: Obj, warn: Warn) -> None:
-    if found := aggregate(faults(lws, None)):
-        raise AdmissionDenied(found)
-
-
-def _check_changed_set(new: Obj, old: Obj, warn: Warn) -> None:
-    if found := aggregate(faults(new, old)):
-        raise AdmissionDenied(found)
+def _refuse(found: list[FieldError]) -> None:
+    if found:
+        raise AdmissionDenied(aggregate(found))

@@ -12,6 +12,8 @@ import structlog
 import yaml
 
 from lwskit.api.configuration import API_VERSIONS, Configuration, faults_of, validate
+from lwskit.api.names import WORKLOAD_AWARE_SCHEDULING_GATE
+from lwskit.api.validation import NO_SCHEDULING, SchedulingSupport
 from lwskit.runtime.errors import ConfigurationError
 
 log = structlog.get_logger("setup")
@@ -61,6 +63,7 @@ class Options:
     liveness_path: str = "/healthz"
     concurrency: int = 8
     graceful_timeout: float = 30.0
+    scheduling: SchedulingSupport = NO_SCHEDULING
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,15 @@ def load(path: str | None) -> Configuration:
 
 
 def resolve(configuration: Configuration, flags: Flags, *, namespace: str, webhooks: bool = True) -> Options:
-    """The options in force: given flags first, then the file, then defaults (specification: 60 §4)."""
+    """The options in force: given flags first, then the file, then defaults (specification: 60 §4).
+
+    Raises ConfigurationError for a scheduler provider, as none is served yet.
+    """
+    if (gang := configuration.gang_scheduling_management) is not None:
+        raise ConfigurationError(
+            f'gangSchedulingManagement: this version has no scheduler provider "{gang.scheduler_provider}"; '
+            "leave the section out"
+        )
     election = configuration.leader_election
     tls = configuration.tls
     options = Options(
@@ -144,6 +155,9 @@ def resolve(configuration: Configuration, flags: Flags, *, namespace: str, webho
         health_address=_address(configuration.health.health_probe_bind_address),
         readiness_path=configuration.health.readiness_endpoint_name,
         liveness_path=configuration.health.liveness_endpoint_name,
+        scheduling=SchedulingSupport(
+            gate=(configuration.feature_gates or {}).get(WORKLOAD_AWARE_SCHEDULING_GATE, False)
+        ),
     )
     return _override(options, flags)
 

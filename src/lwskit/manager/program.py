@@ -57,7 +57,7 @@ class Program:
             set_controller(self.watches, executor, clock, rng, options.concurrency),
             group_controller(self.watches, executor, clock, rng, options.concurrency),
         )
-        self.admission: Mapping[str, Handler] = handlers(rng, scheduler)
+        self.admission: Mapping[str, Handler] = handlers(rng, scheduler, support=options.scheduling)
         for runnable in (self.recorder, self.cache, *self.controllers):
             self.manager.add(runnable)
 

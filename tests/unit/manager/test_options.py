@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lwskit.api.configuration import Configuration
+from lwskit.api.validation import SchedulingSupport
 from lwskit.manager.options import ElectionOptions, Flags, Options, WebhookOptions, load, operator_namespace, resolve
 from lwskit.runtime.errors import ConfigurationError
 
@@ -269,3 +270,20 @@ def test_the_namespace_is_that_of_the_service_account(tmp_path: Path) -> None:
     file.write_text("\n")
     assert operator_namespace(file) == "lws-system"
     assert operator_namespace(tmp_path) == "lws-system"
+
+
+def test_the_feature_gate_reaches_the_webhooks(file: Path) -> None:
+    assert in_force(written(file, HEAD)).scheduling == SchedulingSupport()
+    on = in_force(written(file, HEAD + "featureGates: {WorkloadAwareScheduling: true}\n"))
+    assert on.scheduling == SchedulingSupport(gate=True)
+    off = in_force(written(file, HEAD + "featureGates: {WorkloadAwareScheduling: false}\n"))
+    assert not off.scheduling.gate
+
+
+@pytest.mark.parametrize("provider", ["kubernetes", "volcano"])
+def test_a_scheduler_provider_is_refused_while_there_is_none(file: Path, provider: str) -> None:
+    configuration = written(file, HEAD + f"gangSchedulingManagement: {{schedulerProvider: {provider}}}\n")
+    with pytest.raises(ConfigurationError) as caught:
+        in_force(configuration)
+    text = f'gangSchedulingManagement: this version has no scheduler provider "{provider}"; leave the section out'
+    assert str(caught.value) == text

@@ -2,6 +2,14 @@
 
 from lwskit.api.validation.errors import ErrorKind, FieldError, aggregate
 from lwskit.api.validation.leaderworkerset import validate_create, validate_update
-from lwskit.api.validation.scheduling import SchedulingSupport
+from lwskit.api.validation.scheduling import NO_SCHEDULING, SchedulingSupport
 
-__all__ = ["ErrorKind", "FieldError", "SchedulingSupport", "aggregate", "validate_create", "validate_update"]
+__all__ = [
+    "NO_SCHEDULING",
+    "ErrorKind",
+    "FieldError",
+    "SchedulingSupport",
+    "aggregate",
+    "validate_create",
+    "validate_update",
+]

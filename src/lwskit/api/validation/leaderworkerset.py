@@ -13,12 +13,10 @@ from lwskit.api.validation import formats
 from lwskit.api.validation.errors import FieldError, invalid, not_supported, required
 from lwskit.api.validation.metadata import validate_metadata
 from lwskit.api.validation.reading import Reader
-from lwskit.api.validation.scheduling import SchedulingSupport, scheduling_faults
+from lwskit.api.validation.scheduling import NO_SCHEDULING, SchedulingSupport, scheduling_faults
 
 _RECREATING: Final = (names.RESTART_RECREATE_GROUP, names.RESTART_RECREATE_GROUP_AFTER_START)
 _NOT_NEGATIVE: Final = "must be greater than or equal to 0"
-NO_SCHEDULING: Final = SchedulingSupport()
-"""A manager without scheduling of pods together."""
 
 
 def _scaled(value: int | str, total: int, round_up: bool) -> int | None:

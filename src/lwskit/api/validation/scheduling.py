@@ -31,6 +31,10 @@ class SchedulingSupport:
     has_kind: Callable[[str], bool] | None = None
 
 
+NO_SCHEDULING: Final = SchedulingSupport()
+"""A manager without scheduling of pods together."""
+
+
 def scheduling_faults(
     new: Mapping[str, Any], old: Mapping[str, Any] | None, support: SchedulingSupport
 ) -> list[FieldError]:
