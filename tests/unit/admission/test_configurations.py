@@ -24,7 +24,7 @@ def client(path: str) -> dict[str, str]:
     return {"url": "https://here" + path}
 
 
-def test_the_mutating_configuration() -> None:
+def test_99_the_mutating_configuration() -> None:
     assert configurations.mutating(client) == {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingWebhookConfiguration",
@@ -47,7 +47,7 @@ def test_the_mutating_configuration() -> None:
     }
 
 
-def test_the_validating_configuration() -> None:
+def test_99_the_validating_configuration() -> None:
     assert configurations.validating(client) == {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
@@ -76,7 +76,7 @@ def test_labels_are_written_where_there_are_any(make) -> None:  # type: ignore[n
     assert "labels" not in make(client)["metadata"]
 
 
-def test_every_webhook_has_a_handler_and_every_handler_a_webhook() -> None:
+def test_99_every_webhook_has_a_handler_and_every_handler_a_webhook() -> None:
     paths = [
         webhook["clientConfig"]["path"]
         for make in (configurations.mutating, configurations.validating)
