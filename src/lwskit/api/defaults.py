@@ -5,55 +5,66 @@ Specification: 10 §5. Values of a wrong type are left as they are, so that the 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
 from lwskit.api import names
 
-
-def _fill(target: dict[str, Any], name: str, value: Any) -> None:
-    """Set a field that is missing, null or empty text."""
-    if target.get(name) in (None, ""):
-        target[name] = value
+_ALWAYS = (
+    ("groupIdentity", names.IDENTITY_ORDINAL),
+    ("groupReplacementPolicy", names.REPLACEMENT_POST_TERMINATION),
+    ("podTerminationPolicy", names.TERMINATION_DEFAULT),
+)
 
 
 def default(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """A LeaderWorkerSet with its defaults, as a new object; the argument is not changed.
+    """A LeaderWorkerSet with its defaults. The argument is not changed; what stays as it is, is shared with it.
 
     What the CRD's schema fills in (size, startupPolicy, parts of a rolling update) is not filled in here. Parts of a
     wrong type stay as they are, for the schema to refuse. Specification: 10 §5.
     """
-    out = copy.deepcopy(dict(obj))
-    spec = out.get("spec")
+    spec = obj.get("spec")
     if spec is None:
-        spec = out["spec"] = {}
-    if not isinstance(spec, dict):
-        return out
-    if spec.get("replicas") is None:
-        spec["replicas"] = names.DEFAULT_REPLICAS
-    template = spec.get("leaderWorkerTemplate")
+        spec = {}
+    elif not isinstance(spec, dict):
+        return dict(obj)
+    get = spec.get
+    filled: dict[str, Any] = {}
+    if get("replicas") is None:
+        filled["replicas"] = names.DEFAULT_REPLICAS
+    template = get("leaderWorkerTemplate")
     if isinstance(template, dict):
-        _fill(template, "restartPolicy", names.RESTART_RECREATE_GROUP)
-    _fill(spec, "groupIdentity", names.IDENTITY_ORDINAL)
-    _fill(spec, "groupReplacementPolicy", names.REPLACEMENT_POST_TERMINATION)
-    _fill(spec, "podTerminationPolicy", names.TERMINATION_DEFAULT)
-    if isinstance(template, dict) and template["restartPolicy"] == names.RESTART_DEFAULT:
-        template["restartPolicy"] = names.RESTART_NONE
-    if spec.get("rolloutStrategy") is None:
-        spec["rolloutStrategy"] = {}
-    strategy = spec["rolloutStrategy"]
-    if isinstance(strategy, dict):
-        _fill(strategy, "type", names.ROLLING_UPDATE)
-        if strategy["type"] == names.ROLLING_UPDATE and strategy.get("rollingUpdateConfiguration") is None:
-            strategy["rollingUpdateConfiguration"] = {
-                "partition": names.DEFAULT_PARTITION,
-                "maxUnavailable": names.DEFAULT_MAX_UNAVAILABLE,
-                "maxSurge": names.DEFAULT_MAX_SURGE,
-            }
-    if spec.get("networkConfig") is None:
-        spec["networkConfig"] = {}
-    network = spec["networkConfig"]
+        policy = template.get("restartPolicy")
+        if policy is None or policy == "":
+            filled["leaderWorkerTemplate"] = {**template, "restartPolicy": names.RESTART_RECREATE_GROUP}
+        elif policy == names.RESTART_DEFAULT:
+            filled["leaderWorkerTemplate"] = {**template, "restartPolicy": names.RESTART_NONE}
+    for name, value in _ALWAYS:
+        given = get(name)
+        if given is None or given == "":
+            filled[name] = value
+    strategy = get("rolloutStrategy")
+    if (strategy is None or isinstance(strategy, dict)) and (rolled := _rolled(strategy or {})) is not strategy:
+        filled["rolloutStrategy"] = rolled
+    network = get("networkConfig")
+    if network is None:
+        network = {}
     if isinstance(network, dict) and network.get("subdomainPolicy") is None:
-        network["subdomainPolicy"] = names.SUBDOMAIN_SHARED
-    return out
+        filled["networkConfig"] = {**network, "subdomainPolicy": names.SUBDOMAIN_SHARED}
+    return {**obj, "spec": {**spec, **filled}} if filled else dict(obj)
+
+
+def _rolled(strategy: dict[str, Any]) -> dict[str, Any]:
+    """A rollout strategy with its type and, if that is RollingUpdate, its pace."""
+    kind = strategy.get("type")
+    if kind is None or kind == "":
+        strategy = {**strategy, "type": names.ROLLING_UPDATE}
+        kind = names.ROLLING_UPDATE
+    if kind == names.ROLLING_UPDATE and strategy.get("rollingUpdateConfiguration") is None:
+        pace = {
+            "partition": names.DEFAULT_PARTITION,
+            "maxUnavailable": names.DEFAULT_MAX_UNAVAILABLE,
+            "maxSurge": names.DEFAULT_MAX_SURGE,
+        }
+        strategy = {**strategy, "rollingUpdateConfiguration": pace}
+    return strategy

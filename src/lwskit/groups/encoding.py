@@ -11,10 +11,13 @@ from functools import lru_cache
 from typing import Any, Final
 
 from lwskit.api import names
+from lwskit.groups.quantities import Walk, walk_of
 from lwskit.runtime import typed
 
+TEMPLATE_TYPE: Final = "LeaderWorkerTemplate"
+"""What the table calls the type of `spec.leaderWorkerTemplate`."""
 _OWN_TYPES: Final = {
-    "LeaderWorkerTemplate": {
+    TEMPLATE_TYPE: {
         "fields": {
             "leaderTemplate": {"t": "*core.v1.PodTemplateSpec", "e": 1},
             "workerTemplate": {"t": "core.v1.PodTemplateSpec", "r": 1},
@@ -50,7 +53,7 @@ def leader_worker_template(spec: Mapping[str, Any]) -> dict[str, Any]:
     The restart limit and back-off are left out. Raises `typed.DecodeError`, which names the field, for a value of a
     wrong type. Specification: 20 §3.1.
     """
-    return table().encode("LeaderWorkerTemplate", spec.get("leaderWorkerTemplate"), _TEMPLATE_PATH)
+    return table().encode(TEMPLATE_TYPE, spec.get("leaderWorkerTemplate"), _TEMPLATE_PATH)
 
 
 def network_config(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,27 +66,21 @@ def network_config(spec: Mapping[str, Any]) -> dict[str, Any]:
     return encoded if encoded["subdomainPolicy"] else {"subdomainPolicy": names.SUBDOMAIN_SHARED}
 
 
-def canonical_quantities(lws: dict[str, Any]) -> dict[str, Any]:
-    """A set whose quantities are spelled as the API's types spell them (`1000m` as `1`), as a new object.
+@lru_cache(maxsize=1)
+def _spelling() -> Walk:
+    return walk_of(table(), TEMPLATE_TYPE)
 
-    Nothing else changes: what the types do not know or would drop stays. A template that cannot be read as such stays
-    as it is, for the schema to refuse.
+
+def canonical_quantities(lws: dict[str, Any]) -> dict[str, Any]:
+    """A set whose quantities are spelled as the API's types spell them (`1000m` as `1`).
+
+    Nothing else changes: the result shares with the argument all that stays as it is, and is the argument itself if
+    nothing changes. What is no quantity, or lies where a value is not of its type, stays for the schema to refuse; so
+    do lists and maps of more than 10,000 entries.
     """
     spec = lws.get("spec")
-    if not isinstance(spec, dict) or not isinstance(spec.get("leaderWorkerTemplate"), dict):
+    if not isinstance(spec, dict):
         return lws
-    try:
-        encoded = leader_worker_template(spec)
-    except typed.DecodeError:
-        return lws
-    return {**lws, "spec": {**spec, "leaderWorkerTemplate": _spelled(spec["leaderWorkerTemplate"], encoded)}}
-
-
-def _spelled(raw: Any, encoded: Any) -> Any:
-    """`raw` with the leaves of `encoded` where both have one."""
-    if isinstance(raw, dict) and isinstance(encoded, dict):
-        return {k: _spelled(v, encoded[k]) if k in encoded else v for k, v in raw.items()}
-    if isinstance(raw, list) and isinstance(encoded, list) and len(raw) == len(encoded):
-        return [_spelled(r, e) for r, e in zip(raw, encoded, strict=True)]
-    nested = (dict, list)
-    return raw if isinstance(raw, nested) or isinstance(encoded, nested) or encoded is None else encoded
+    template = spec.get("leaderWorkerTemplate")
+    spelled = _spelling()(template)
+    return lws if spelled is template else {**lws, "spec": {**spec, "leaderWorkerTemplate": spelled}}

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from lwskit.runtime.errors import InvalidRequest
 from lwskit.runtime.objects import Obj, version_of
 
+_ABSENT: Final = object()
+_SPARED: Final = 8
+"""So many operations more than the new list has items are made before the list is replaced whole."""
+
 
 def same(a: Any, b: Any) -> bool:
     """Whether two JSON values are equal, where `true` is not 1 (as Python has it)."""
+    if a is b:
+        return True
     if isinstance(a, bool) or isinstance(b, bool):
-        return a is b
+        return False
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return a.keys() == b.keys() and all(same(value, b[key]) for key, value in a.items())
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
-    return type(a) is type(b) and a == b if isinstance(a, str) or isinstance(b, str) else a == b
+    return a == b
 
 
 def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Obj:
@@ -55,38 +61,57 @@ def merge_from(original: Mapping[str, Any], modified: Mapping[str, Any], *, opti
 def json_patch(old: Any, new: Any) -> list[Obj]:
     """The JSON patch that turns `old` into `new`; empty when they are equal.
 
-    Objects are compared key by key, lists place by place: what follows the common length is appended, or removed from
-    the end.
+    Parts that are the same object in both are not looked at, so that a patch costs what was changed and not what there
+    is. Objects are compared key by key. Lists of one length are compared place by place; in others, what is equal at
+    both ends stays, and items are added or removed where the rest differs. A list that would need many more operations
+    than it has items is replaced whole.
     """
-    return list(_difference("", old, new))
+    operations: list[Obj] = []
+    _difference("", old, new, operations)
+    return operations
 
 
-def _difference(path: str, old: Any, new: Any) -> Iterator[Obj]:
-    if same(old, new):
+def _difference(path: str, old: Any, new: Any, out: list[Obj]) -> None:
+    if old is new:
         return
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        for key in old:
-            if key not in new:
-                yield {"op": "remove", "path": f"{path}/{_escape(key)}"}
+    if isinstance(old, dict) and isinstance(new, dict):
+        if not new.keys() >= old.keys():
+            out.extend({"op": "remove", "path": f"{path}/{_escape(key)}"} for key in old if key not in new)
+        before = old.get
         for key, value in new.items():
-            if key in old:
-                yield from _difference(f"{path}/{_escape(key)}", old[key], value)
+            was = before(key, _ABSENT)
+            if was is value:
+                continue
+            where = f"{path}/{_escape(key) if '/' in key or '~' in key else key}"
+            if was is _ABSENT:
+                out.append({"op": "add", "path": where, "value": value})
             else:
-                yield {"op": "add", "path": f"{path}/{_escape(key)}", "value": value}
+                _difference(where, was, value, out)
     elif isinstance(old, list) and isinstance(new, list):
-        yield from _list_difference(path, old, new)
-    else:
-        yield {"op": "replace", "path": path, "value": new}
+        _list_difference(path, old, new, out)
+    elif not same(old, new):
+        out.append({"op": "replace", "path": path, "value": new})
 
 
-def _list_difference(path: str, old: Sequence[Any], new: Sequence[Any]) -> Iterator[Obj]:
-    common = min(len(old), len(new))
-    for place in range(common):
-        yield from _difference(f"{path}/{place}", old[place], new[place])
-    for place in reversed(range(common, len(old))):
-        yield {"op": "remove", "path": f"{path}/{place}"}
-    for value in new[common:]:
-        yield {"op": "add", "path": f"{path}/-", "value": value}
+def _list_difference(path: str, old: Sequence[Any], new: Sequence[Any], out: list[Obj]) -> None:
+    first, end_old, end_new = 0, len(old), len(new)
+    if end_old != end_new:
+        common = min(end_old, end_new)
+        while first < common and same(old[first], new[first]):
+            first += 1
+        while min(end_old, end_new) > first and same(old[end_old - 1], new[end_new - 1]):
+            end_old, end_new = end_old - 1, end_new - 1
+    began, common = len(out), min(end_old, end_new)
+    for place in range(first, common):
+        if old[place] is not new[place]:
+            _difference(f"{path}/{place}", old[place], new[place], out)
+    for place in range(end_old - 1, common - 1, -1):
+        out.append({"op": "remove", "path": f"{path}/{place}"})
+    for place in range(common, end_new):
+        where = place if end_old < len(old) else "-"
+        out.append({"op": "add", "path": f"{path}/{where}", "value": new[place]})
+    if len(out) - began > len(new) + _SPARED:
+        out[began:] = [{"op": "replace", "path": path, "value": new}]
 
 
 def _escape(key: str) -> str:

@@ -41,6 +41,10 @@ log = structlog.get_logger(__name__)
 LIMIT = 7 * 1024 * 1024
 """Bytes at which a request is too large."""
 CONTENT_TYPE = "application/json"
+DEPTH = 100
+"""Levels of a request from which on it may be refused for its depth."""
+_SHOWN = 200
+_KIND = "AdmissionReview"
 _VERSIONS = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
 
 Handler = Callable[[Obj], Obj]
@@ -81,10 +85,13 @@ def patched(old: Obj, new: Obj) -> Obj:
     return {**allowed(), "patch": patch} if patch else allowed()
 
 
-def defaulter(default: Callable[[Obj, Obj], Obj]) -> Handler:
+def defaulter(default: Callable[[Obj, Obj], Obj], kind: Kind | None = None, *, pure: bool = False) -> Handler:
     """A mutating handler from a function of an object, a copy that it may change, and the request.
 
-    An LwskitError of it refuses the request. DELETE is allowed without asking.
+    With `pure` the function gets the request's own object and promises not to change it: what it returns shares with
+    it whatever stays as it is. Then neither copying nor comparing costs more than the change.
+    An LwskitError of it refuses the request. DELETE is allowed without asking. With a `kind`, an object that says to
+    be of another one is answered with 400.
     """
 
     def handle(request: Obj) -> Obj:
@@ -93,8 +100,10 @@ def defaulter(default: Callable[[Obj, Obj], Obj]) -> Handler:
         obj = request.get("object")
         if not isinstance(obj, dict):
             return errored(400, "there is no object to decode")
+        if kind is not None and (fault := _of_another_kind(obj, kind)):
+            return errored(400, fault)
         try:
-            return patched(obj, default(copy.deepcopy(obj), request))
+            return patched(obj, default(obj if pure else copy.deepcopy(obj), request))
         except LwskitError as error:
             return refused(error)
 
@@ -105,11 +114,13 @@ def validator(
     create: Callable[[Obj, Warn], None] | None = None,
     update: Callable[[Obj, Obj, Warn], None] | None = None,
     delete: Callable[[Obj, Warn], None] | None = None,
+    kind: Kind | None = None,
 ) -> Handler:
     """A validating handler from functions that raise an LwskitError to refuse.
 
     `create` gets the object, `update` the new and the old one, `delete` the old one, and each a function for warnings.
-    An operation without a function and CONNECT are allowed.
+    An operation without a function and CONNECT are allowed. With a `kind`, an object that says to be of another one
+    is answered with 400.
     """
 
     def check(request: Obj, warn: Warn) -> Obj:
@@ -123,12 +134,16 @@ def validator(
             case "CONNECT":
                 return allowed()
             case operation:
-                return errored(400, f"unknown operation {operation!r}")
-        objects = [request.get(field) for field in fields]
+                return errored(400, f"unknown operation {_cut(operation)}")
+        objects: list[Any] = [request.get(field) for field in fields]
         if not all(isinstance(obj, dict) for obj in objects):
             return errored(400, f"there is no {' and '.join(fields)} to decode")
+        if kind is not None:
+            for obj in objects:
+                if fault := _of_another_kind(obj, kind):
+                    return errored(400, fault)
         if function is not None:
-            function(*objects, warn)  # type: ignore[arg-type]
+            function(*objects, warn)  # type: ignore[call-arg]
         return allowed()
 
     def handle(request: Obj) -> Obj:
@@ -160,19 +175,26 @@ def chain(*handlers: Handler) -> Handler:
 
 
 def respond(handler: Handler, body: Obj, on_panic: Callable[[], Any] | None = None) -> Obj:
-    """The answer to a decoded AdmissionReview, in its own version; a failing handler is a 500 in it."""
+    """The answer to a decoded AdmissionReview, in its own version; a failing handler is a 500 in it.
+
+    A request that is nested too deeply for the handler, or for its answer to be written, is a 400.
+    """
     request = body["request"]
+    uid = request.get("uid") or ""
     try:
-        response = handler(request)
+        complete = _complete(handler(request), uid)
     except Exception as error:
-        log.exception("admission handler failed", uid=request.get("uid"))
-        if on_panic is not None:
-            on_panic()
-        response = errored(500, f"panic: {error} [recovered]")
+        if isinstance(error, RecursionError | orjson.JSONEncodeError) and _deeper_than(request, DEPTH):
+            complete = _complete(errored(400, f"the request is nested in more than {DEPTH} levels"), uid)
+        else:
+            log.exception("admission handler failed", uid=uid)
+            if on_panic is not None:
+                on_panic()
+            complete = _complete(errored(500, f"panic: {error} [recovered]"), uid)
     return {
         "apiVersion": body.get("apiVersion") or _VERSIONS[0],
-        "kind": body.get("kind") or "AdmissionReview",
-        "response": _complete(response, request.get("uid", "")),
+        "kind": body.get("kind") or _KIND,
+        "response": complete,
     }
 
 
@@ -196,7 +218,12 @@ def review(
     if not isinstance(decoded, dict) or not isinstance(decoded.get("request"), dict):
         return _undecoded(400, "the request body is not an AdmissionReview with a request")
     if decoded.get("apiVersion") not in (None, "", *_VERSIONS):
-        return _undecoded(400, f"apiVersion={decoded['apiVersion']}, expected one of {', '.join(_VERSIONS)}")
+        return _undecoded(400, f"apiVersion={_cut(decoded['apiVersion'])}, expected one of {', '.join(_VERSIONS)}")
+    if decoded.get("kind") not in (None, "", _KIND):
+        return _undecoded(400, f"kind={_cut(decoded['kind'])}, expected {_KIND}")
+    for name in ("uid", "operation", "namespace", "name"):
+        if not isinstance(decoded["request"].get(name, ""), str | None):
+            return _undecoded(400, f"request.{name} must be a text")
     return 200, orjson.dumps(respond(handler, decoded, on_panic))
 
 
@@ -214,13 +241,37 @@ def _path(verb: str, kind: Kind) -> str:
     return f"/{verb}-{kind.group.replace('.', '-')}-{kind.version}-{kind.kind.lower()}"
 
 
+def _of_another_kind(obj: Obj, kind: Kind) -> str:
+    """The sentence for an object that says to be of another kind; empty for one that says nothing."""
+    version, name = obj.get("apiVersion"), obj.get("kind")
+    if (name and name != kind.kind) or (version and version != kind.api_version):
+        return f"expected {kind.api_version} {kind.kind}, not {_cut(version or '')} {_cut(name or '')}"
+    return ""
+
+
+def _cut(value: Any) -> str:
+    """What stands for a value in a message: a short text as it is, anything else by its type."""
+    if not isinstance(value, str):
+        return f"a value of type {type(value).__name__}"
+    return value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+
+
+def _deeper_than(value: Any, levels: int) -> bool:
+    """Whether objects and lists lie in each other in more than so many levels."""
+    row = [value]
+    for _ in range(levels + 1):
+        nested = (inner.values() if isinstance(inner, dict) else inner for inner in row)
+        row = [item for inner in nested for item in inner if isinstance(item, dict | list)]
+        if not row:
+            return False
+    return True
+
+
 def _complete(response: Obj, uid: str) -> Obj:
-    complete = {key: value for key, value in response.items() if key != "patch"}
-    complete |= {"uid": uid, "allowed": bool(response.get("allowed"))}
-    status = dict(response.get("status") or {})
-    status["code"] = status.get("code") or 200
-    complete["status"] = status
-    patch: Sequence[Obj] = response.get("patch") or ()
+    complete = {**response, "uid": uid, "allowed": bool(response.get("allowed"))}
+    status = complete.get("status") or {}
+    complete["status"] = status if status.get("code") else {**status, "code": 200}
+    patch: Sequence[Obj] | None = complete.pop("patch", None)
     if patch:
         complete |= {"patch": base64.b64encode(orjson.dumps(patch)).decode(), "patchType": "JSONPatch"}
     return complete

@@ -5,42 +5,18 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from hypothesis import given
+import jsonpatch
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lwskit.runtime.patch import json_patch, merge_patch, same
 
-scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "1", "true"])
-keys = st.sampled_from(["a", "b", "a/b", "m~n", "", "0"])
+scalars = (
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "1", "true", 1.0, 0.0, "Ä😀", 2**60])
+)
+keys = st.sampled_from(["a", "b", "a/b", "m~n", "~1", "/", "", "0", "-", "ö"])
 values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner), max_leaves=12)
 objects = st.dictionaries(keys, values, max_size=5)
-
-
-def apply_json_patch(document: Any, patch: list[dict[str, Any]]) -> Any:
-    """RFC 6902 as far as add, remove and replace go."""
-    root = {"": copy.deepcopy(document)}
-    for operation in patch:
-        steps = [s.replace("~1", "/").replace("~0", "~") for s in operation["path"].split("/")]
-        parent: Any = root
-        for step in steps[:-1]:
-            parent = parent[int(step)] if isinstance(parent, list) else parent[step]
-        last: Any = steps[-1]
-        if isinstance(parent, list):
-            last = len(parent) if last == "-" else int(last)
-            assert last <= len(parent)
-        match operation["op"]:
-            case "remove":
-                del parent[last]
-            case "add" if isinstance(parent, list):
-                parent.insert(last, operation["value"])
-            case "add":
-                parent[last] = operation["value"]
-            case "replace":
-                assert isinstance(parent, list) or last in parent
-                parent[last] = operation["value"]
-            case other:
-                raise AssertionError(other)
-    return root[""]
 
 
 def apply_merge_patch(target: Any, patch: Any) -> Any:
@@ -60,13 +36,32 @@ def without_nulls(value: Any) -> Any:
     return {k: without_nulls(v) for k, v in value.items() if v is not None} if isinstance(value, dict) else value
 
 
+def applied(document: Any, patch: list[dict[str, Any]]) -> Any:
+    """What another implementation makes of a patch."""
+    return jsonpatch.apply_patch(copy.deepcopy(document), copy.deepcopy(patch))
+
+
 @given(values, values)
+@example([1], [True])
+@example([1], [1.0])
+@example([0], [False])
+@example({"a/b": [{"~": None}]}, {"a/b": [{}, {"~": None}]})
 def test_a_json_patch_turns_the_old_value_into_the_new_one(old: Any, new: Any) -> None:
     before = copy.deepcopy(old)
     patch = json_patch(old, new)
-    assert same(apply_json_patch(old, patch), new)
+    assert same(applied(old, patch), new)
     assert same(old, before)
     assert (patch == []) == same(old, new)
+
+
+@given(st.lists(values, max_size=6), st.lists(st.integers(0, 5), max_size=8), values)
+def test_lists_that_share_their_items(old: list[Any], order: list[int], added: Any) -> None:
+    """What a function makes of a list without copying its items: others in between, some gone, another order."""
+    new = [old[place] if place < len(old) else added for place in order]
+    holder, changed = {"list": old, "rest": added}, {"list": new, "rest": added}
+    assert same(applied(holder, json_patch(holder, changed)), changed)
+    both = [*new, *old]
+    assert same(applied(old, json_patch(old, both)), both)
 
 
 @given(objects, objects)
@@ -89,6 +84,29 @@ def test_a_json_patch_is_small() -> None:
         {"op": "remove", "path": "/spec/gone"},
         {"op": "replace", "path": "/spec/list/2/x", "value": 2},
         {"op": "add", "path": "/spec/list/-", "value": 4},
+    ]
+
+
+def test_items_before_a_list_are_added_there() -> None:
+    old = [{"name": "a"}, {"name": "b"}]
+    assert json_patch({"env": old}, {"env": [{"name": "x"}, {"name": "y"}, *copy.deepcopy(old)]}) == [
+        {"op": "add", "path": "/env/0", "value": {"name": "x"}},
+        {"op": "add", "path": "/env/1", "value": {"name": "y"}},
+    ]
+    assert json_patch([1, 2, 3, 4], [1, 4]) == [{"op": "remove", "path": "/2"}, {"op": "remove", "path": "/1"}]
+
+
+def test_a_list_of_which_little_is_left_is_replaced_whole() -> None:
+    old, new = [*range(10_000)], [5, 7]
+    assert json_patch({"l": old}, {"l": new}) == [{"op": "replace", "path": "/l", "value": new}]
+
+
+def test_parts_that_are_shared_are_not_looked_at() -> None:
+    deep: Any = []
+    for _ in range(5000):
+        deep = [deep]
+    assert json_patch({"a": deep, "l": [deep]}, {"a": deep, "l": [1, deep]}) == [
+        {"op": "add", "path": "/l/0", "value": 1}
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import json
 from typing import Any
 
 import orjson
@@ -57,6 +58,17 @@ def never(request: Obj) -> Obj:
         (b"{", JSON, 400, "not JSON"),
         (b"[]", JSON, 400, "not an AdmissionReview"),
         (b'{"request":{},"apiVersion":"x/v1"}', JSON, 400, "apiVersion=x/v1, expected one of"),
+        (b'{"request":{},"apiVersion":[]}', JSON, 400, "apiVersion=a value of type list, expected one of"),
+        (b'{"request":{},"kind":"Pod"}', JSON, 400, "kind=Pod, expected AdmissionReview"),
+        (b'{"request":{"uid":7}}', JSON, 400, "request.uid must be a text"),
+        (b'{"request":{"namespace":{}}}', JSON, 400, "request.namespace must be a text"),
+        (b'{"request":{"operation":true}}', JSON, 400, "request.operation must be a text"),
+        (b'{"request":[]}', JSON, 400, "not an AdmissionReview"),
+        (b'{"request":{"uid":"\\ud800"}}', JSON, 400, "not JSON"),
+        (b'{"request":{"uid":"\xff"}}', JSON, 400, "not JSON"),
+        (b'{"request":{"object":NaN}}', JSON, 400, "not JSON"),
+        (b'{"request":{"object":1' + b"0" * 400 + b"}}", JSON, 400, "not JSON"),
+        (b'{"request":' + b"[" * 1100 + b"]" * 1100 + b"}", JSON, 400, "not JSON"),
     ],
 )
 def test_what_cannot_be_read_is_an_answer_without_uid_and_version(
@@ -117,6 +129,65 @@ def test_a_deletion_is_allowed_by_a_defaulter_and_shows_a_validator_the_old_obje
     assert ask(handler, operation="DELETE", object=None, oldObject={"o": 1})["response"]["allowed"]
     assert seen == [{"o": 1}]
     assert ask(defaulter(fail), object=None)["response"]["status"]["code"] == 400
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value} if levels % 2 else [value]
+    return value
+
+
+def raw(handler: Handler, obj: Any, on_panic: Any = None) -> Obj:
+    """Asked with bytes that orjson could not write, because they are nested too deeply."""
+    text = b'{"request":{"uid":"u1","operation":"CREATE","object":%s}}' % json.dumps(obj).encode()
+    return orjson.loads(review(handler, text, JSON, on_panic)[1])["response"]
+
+
+@pytest.mark.parametrize("levels", [600, 601, 900])
+def test_what_is_nested_too_deeply_is_refused_unless_it_does_not_matter(levels: int) -> None:
+    def default(obj: Obj, request: Obj) -> Obj:
+        return {**obj, "spec": 1}
+
+    copying, sharing = defaulter(default), defaulter(default, pure=True)
+    for obj in ({"deep": nested(levels)}, {"spec": nested(levels)}):
+        assert raw(sharing, obj)["allowed"]
+        status = raw(copying, obj, never)["status"]
+        assert status == {"code": 400, "message": "the request is nested in more than 100 levels"}
+    added = defaulter(lambda obj, request: {**obj, "more": obj["deep"]}, pure=True)
+    assert raw(added, {"deep": nested(levels)}, never)["status"]["code"] == 400
+
+
+def test_an_endless_recursion_of_a_handler_is_its_own_fault() -> None:
+    def endless(request: Obj) -> Obj:
+        return endless(request)
+
+    assert raw(endless, {"deep": nested(50)})["status"]["code"] == 500
+
+
+def test_a_pure_defaulter_gets_the_object_itself() -> None:
+    seen: list[Obj] = []
+
+    def default(obj: Obj, request: Obj) -> Obj:
+        assert obj is request["object"]
+        seen.append(obj)
+        return {**obj, "a": 1}
+
+    assert ask(defaulter(default, pure=True), object={"b": {}})["response"]["allowed"]
+    assert seen == [{"b": {}}]
+
+
+def test_objects_of_another_kind_are_a_400() -> None:
+    pods = [defaulter(lambda obj, request: obj, POD), validator(lambda obj, warn: None, lambda *_: None, kind=POD)]
+    for handler in pods:
+        for mine in ({}, {"kind": "Pod"}, {"apiVersion": "v1"}, {"apiVersion": "v1", "kind": "Pod"}):
+            assert ask(handler, object=mine)["response"]["allowed"]
+        for other in ({"kind": "Node"}, {"apiVersion": "v2", "kind": "Pod"}, {"kind": ["Pod"]}, {"apiVersion": 1}):
+            status = ask(handler, object=other)["response"]["status"]
+            assert status["code"] == 400
+            assert status["message"].startswith("expected v1 Pod, not ")
+    answer = ask(pods[1], operation="UPDATE", object={}, oldObject={"apiVersion": "apps/v1", "kind": "StatefulSet"})
+    assert answer["response"]["status"] == {"code": 400, "message": "expected v1 Pod, not apps/v1 StatefulSet"}
 
 
 def test_a_defaulters_errors_refuse() -> None:
