@@ -16,14 +16,18 @@ QuantityFormat = Literal["decimal", "binary", "exponent"]
 """The family of a quantity's suffix, kept by its canonical spelling."""
 
 _NUMBER = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([^0-9.].*)?", re.DOTALL | re.ASCII)
-_EXPONENT = re.compile(r"[eE]([+-]?[0-9]{1,4})", re.ASCII)
+_EXPONENT = re.compile(r"[eE]([+-]?[0-9]{1,3})", re.ASCII)
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _DECIMAL_BY_POWER: Final = {power: suffix for suffix, power in _DECIMAL.items()}
 _BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _BINARY_BY_POWER: Final = {power: suffix for suffix, power in _BINARY.items()} | {0: ""}
-_NANO: Final = Fraction(1, 10**9)
+_NANO: Final = -9
+"""The power of ten of the finest step."""
 _MAX: Final = Fraction(2**63 - 1)
 _EXACT_DIGITS: Final = 18
+_LONGEST: Final = 256
+"""Characters of a text from which on it is no quantity: reading it should take no time to speak of."""
+_SHOWN: Final = 60
 
 
 class QuantityError(ValueError):
@@ -31,54 +35,67 @@ class QuantityError(ValueError):
 
 
 def _fail(text: object) -> QuantityError:
+    shown = repr(text) if not isinstance(text, str) or len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"
     return QuantityError(
-        f"{text!r} is not a quantity: a number with an optional suffix out of "
+        f"{shown} is not a quantity: a number with an optional suffix out of "
         "n u m k M G T P E, Ki Mi Gi Ti Pi Ei, or an exponent such as e3"
     )
 
 
-def _ceil_to(value: Fraction, step: Fraction) -> Fraction:
-    """`value` ≥ 0 rounded up to a multiple of `step`."""
-    return -(-value // step) * step
+class _Parts(NamedTuple):
+    """A text taken apart: digits without a point, of which `places` are behind it, and what the suffix says."""
 
-
-class _Read(NamedTuple):
-    value: Fraction
+    negative: bool
+    digits: str
+    places: int
+    power: int
     form: QuantityFormat
-    as_given: bool  # a server writes it as it was written
 
 
-@lru_cache(maxsize=4096)
-def _read(text: str) -> _Read:
-    match = _NUMBER.fullmatch(text)
-    if match is None or not text:
+def _parts(text: str) -> _Parts:
+    match = _NUMBER.fullmatch(text) if 0 < len(text) <= _LONGEST else None
+    if match is None:
         raise _fail(text)
     sign, whole, part, suffix = match[1], match[2] or "0", match[3] or "", match[4] or ""
-    digits = whole + part
-    number = Fraction(int(digits), 10 ** len(part))
-    if suffix in _BINARY:
-        power = _BINARY[suffix]
-        value, form = number * 1024**power, "binary"
-        exact = not part and len(whole) + 3 * power <= 14
-        as_given = exact and int(digits) % 8 != 0
+    if suffix in _DECIMAL:
+        power, form = _DECIMAL[suffix], "decimal"
+    elif suffix in _BINARY:
+        power, form = _BINARY[suffix], "binary"
+    elif exponent := _EXPONENT.fullmatch(suffix):
+        power, form = int(exponent[1]), "exponent"
     else:
-        if suffix in _DECIMAL:
-            power, form = _DECIMAL[suffix], "decimal"
-        elif exponent := _EXPONENT.fullmatch(suffix):
-            power, form = int(exponent[1]), "exponent"
-        else:
-            raise _fail(text)
-        value = number * Fraction(10) ** power
-        scale = power - len(part)
-        exact = len(digits) <= _EXACT_DIGITS and scale >= -9
-        # What looks canonical is kept, so a sign or a fraction in thousandths stays.
-        as_given = exact and scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
-    if not exact:
-        value = _ceil_to(value, _NANO)
-        if form == "binary":
-            value = min(value, _MAX)
-            form = "decimal" if value < 1 else form
-    return _Read(-value if sign == "-" else value, form, as_given)
+        raise _fail(text)
+    return _Parts(sign == "-", whole + part, len(part), power, form)
+
+
+def _is_kept(parts: _Parts) -> bool:
+    """Whether a server writes the text as it is: what looks canonical, so a sign or a fraction in thousandths stays."""
+    digits = parts.digits
+    if parts.form == "binary":
+        short = not parts.places and len(digits) + 3 * parts.power <= 14
+        return short and int(digits) % 8 != 0
+    scale = parts.power - parts.places
+    short = len(digits) <= _EXACT_DIGITS and scale >= _NANO
+    return short and scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+
+
+def _rounded(digits: str, scale: int) -> tuple[str, int]:
+    """A number of these digits times a power of ten without zeros at its end, and rounded up to 10⁻⁹ if it is finer."""
+    stripped = digits.rstrip("0")
+    scale += len(digits) - len(stripped)
+    if stripped and scale < _NANO:
+        dropped = _NANO - scale
+        rest = stripped[:-dropped]
+        return _rounded(str(int(rest or 0) + 1), _NANO)
+    return stripped.lstrip("0"), scale
+
+
+def _binary(parts: _Parts) -> Fraction:
+    """The value of a binary quantity without its sign: bounded, and no finer than 10⁻⁹."""
+    value = Fraction(int(parts.digits), 10**parts.places) * 1024**parts.power
+    if parts.places or len(parts.digits) + 3 * parts.power > 14:
+        value = min(Fraction(-(-value * 10**9 // 1), 10**9), _MAX)
+    return value
 
 
 def _text(value: object) -> str:
@@ -89,9 +106,24 @@ def _text(value: object) -> str:
     raise _fail(value)
 
 
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> Fraction:
+    parts = _parts(text)
+    if parts.form == "binary":
+        value = _binary(parts)
+    else:
+        digits, scale = _rounded(parts.digits, parts.power - parts.places)
+        number = int(digits or 0)
+        value = Fraction(number * 10**scale) if scale >= 0 else Fraction(number, 10**-scale)
+    return -value if parts.negative else value
+
+
 def parse(value: str | int | float) -> Fraction:
-    """The exact value of a quantity. Raises QuantityError for what is none. Kubernetes API conventions: Quantity."""
-    return _read(_text(value)).value
+    """The exact value of a quantity. Raises QuantityError for what is none. Kubernetes API conventions: Quantity.
+
+    Texts of more than 256 characters and exponents of more than three digits are no quantities.
+    """
+    return _parse(_text(value))
 
 
 def equal(a: str | int | float, b: str | int | float) -> bool:
@@ -101,30 +133,36 @@ def equal(a: str | int | float, b: str | int | float) -> bool:
 
 @lru_cache(maxsize=4096)
 def _canonical(text: str) -> str:
-    value, form, as_given = _read(text)
-    if as_given:
+    parts = _parts(text)
+    if _is_kept(parts):
         return text
-    if value == 0:
-        return "0"
-    if form == "binary" and (abs(value) < 1024 or value.denominator != 1):
-        form = "decimal"
+    sign, form = "-" if parts.negative else "", parts.form
     if form == "binary":
-        number, power = value.numerator, 0
-        while number % 1024 == 0 and power < 6:
-            number, power = number // 1024, power + 1
-        return f"{number}{_BINARY_BY_POWER[power]}"
-    power = -9
-    number = int(value * 10**9)
-    while number % 1000 == 0 and (form == "exponent" or power < 18):
-        number, power = number // 1000, power + 3
+        value = _binary(parts)
+        if value >= 1024 and value.denominator == 1:
+            number, power = value.numerator, 0
+            while number % 1024 == 0 and power < 6:
+                number, power = number // 1024, power + 1
+            return f"{sign}{number}{_BINARY_BY_POWER[power]}"
+        form = "decimal"
+        digits, scale = _rounded(str(int(value * 10**9)), _NANO)
+    else:
+        digits, scale = _rounded(parts.digits, parts.power - parts.places)
+    if not digits:
+        return "0"
+    power = scale - scale % 3
+    if form == "decimal":
+        power = min(power, 18)
+    digits += "0" * (scale - power)
     if form == "exponent":
-        return f"{number}e{power}" if power else str(number)
-    return f"{number}{_DECIMAL_BY_POWER[power]}"
+        return f"{sign}{digits}e{power}" if power else f"{sign}{digits}"
+    return f"{sign}{digits}{_DECIMAL_BY_POWER[power]}"
 
 
 def canonical(value: str | int | float) -> str:
     """A quantity as an API server writes it: `1000m` → `1`, `1024Mi` → `1Gi`, `0.5` → `500m`, `1.5Gi` → `1536Mi`.
 
-    Raises QuantityError for what is no quantity. Kubernetes API conventions: Quantity.
+    The value is never changed for want of a suffix: where servers, which know none above E, make 1 of `1000E`, it
+    stays. Raises QuantityError for what is no quantity. Kubernetes API conventions: Quantity.
     """
     return _canonical(_text(value))

@@ -47,6 +47,22 @@ CANONICAL = {
     "001": "001",
     "1.": "1.",
     ".5": "500m",
+    "1001E": "1001E",
+    "1000E": "1000E",
+    "1000000E": "1000000E",
+    "1" + "0" * 21: "1000E",
+    "1e21": "1e21",
+    "1e22": "10e21",
+    "1.5e20": "150e18",
+    "1e998": "100e996",
+    "123456789012345678901": "123456789012345678901",
+    "99999999999999999999000": "99999999999999999999k",
+    "1000000000000000000000n": "1T",
+    "1e-999": "1e-9",
+    "-1e-999": "-1e-9",
+    "0e999": "0",
+    "9" * 255 + "E": "9" * 255 + "E",
+    "-" + "1" * 250 + "Ei": "-9223372036854775807",
 }
 
 
@@ -60,7 +76,8 @@ def test_json_numbers_are_quantities(number: float, canonical: str) -> None:
     assert quantity.canonical(number) == canonical
 
 
-NO_QUANTITIES = ["", "x", "1x", "1..2", "1 Gi", "1gi", "1Gi5", "e", "1e", "1e99999", "--1", "Ki1", "１"]
+NO_QUANTITIES = ["", "x", "1x", "1..2", "1 Gi", "1gi", "1Gi5", "e", "1e", "1e1000", "--1", "Ki1", "１"]
+NO_QUANTITIES += ["1" * 257, "1" * 100_000, "1e999999999", "1e-2147483649", "1e" + "9" * 100_000, "0" * 1_000_000]
 
 
 @pytest.mark.parametrize("text", NO_QUANTITIES)
@@ -73,6 +90,19 @@ def test_what_is_no_quantity_is_refused_with_the_allowed_form(text: str) -> None
 def test_other_types_are_refused(value: object) -> None:
     with pytest.raises(quantity.QuantityError):
         quantity.parse(value)  # type: ignore[arg-type]
+
+
+def test_long_texts_are_cut_in_messages() -> None:
+    with pytest.raises(quantity.QuantityError) as caught:
+        quantity.canonical("1" * 1_000_000)
+    assert len(str(caught.value)) < 250
+
+
+def test_values_of_the_greatest_and_the_finest() -> None:
+    assert quantity.parse("1e998") == 10**998
+    assert quantity.parse("1e-999") == Fraction(1, 10**9)
+    assert quantity.parse("1" * 250 + "Ei") == 2**63 - 1
+    assert quantity.equal("1000E", "1e21")
 
 
 def test_value_and_equality() -> None:
