@@ -35,6 +35,8 @@ def handlers(
         return "".join(rng.choices(names.SAFE_ALPHABET, k=count))
 
     def admit_pod(pod: Obj, request: Obj) -> Obj:
+        if request.get("operation") == "UPDATE":
+            return pod
         return admitted(pod, request.get("namespace") or "", draw, scheduler)
 
     def check_new_set(lws: Obj, warn: Warn) -> None:
@@ -46,7 +48,7 @@ def handlers(
     return {
         names.MUTATE_LWS_PATH: defaulter(_default_set, LEADER_WORKER_SET, pure=True),
         names.VALIDATE_LWS_PATH: validator(check_new_set, check_changed_set, kind=LEADER_WORKER_SET),
-        names.MUTATE_POD_PATH: defaulter(admit_pod),
+        names.MUTATE_POD_PATH: defaulter(admit_pod, pure=True),
         names.VALIDATE_POD_PATH: lambda request: allowed(),
     }
 

@@ -94,13 +94,19 @@ def identified(pod: Obj, namespace: str, draw: Draw) -> Obj:
         return _worker(pod, size)
     if has_hash_identity(pod):
         return _leader(*_named_by_key(pod, namespace, draw))
-    name = pod_name(pod)
-    _, ordinal = parse_ordinal(name)
-    if ordinal < 0:
-        raise DecisionError(f"parsing pod ordinal for pod {name}")
+    name, ordinal = _numbered(pod)
     key = group_key(namespace, name)
     pod = _labelled(pod, {names.GROUP_INDEX_LABEL: str(ordinal), names.GROUP_KEY_LABEL: key})
     return _leader(pod, key, name, name)
+
+
+def _numbered(pod: Mapping[str, Any]) -> tuple[str, int]:
+    """The pod's name and its ordinal; a name that is still to be drawn has none."""
+    name = pod["metadata"].get("name") or ""
+    _, ordinal = parse_ordinal(name)
+    if ordinal < 0:
+        raise DecisionError(f"parsing pod ordinal for pod {pod_name(pod)}")
+    return name, ordinal
 
 
 def _named_by_key(pod: Obj, namespace: str, draw: Draw) -> tuple[Obj, str, str, str]:
@@ -124,7 +130,7 @@ def _key_from_before(pod: Mapping[str, Any]) -> str:
     key = labels.get(names.GROUP_KEY_LABEL, "")
     again = _KEY.fullmatch(key) and labels.get(names.GROUP_INDEX_LABEL) == key
     gates = pod["spec"].get("schedulingGates") or ()
-    return key if again and any(gate["name"] == names.GROUP_REPLACEMENT_GATE for gate in gates) else ""
+    return key if again and any(gate.get("name") == names.GROUP_REPLACEMENT_GATE for gate in gates) else ""
 
 
 def _leader(pod: Obj, key: str, host: str, source: str) -> Obj:
@@ -142,10 +148,7 @@ def _leader(pod: Obj, key: str, host: str, source: str) -> Obj:
 
 
 def _worker(pod: Obj, size: int) -> Obj:
-    name = pod_name(pod)
-    _, ordinal = parse_ordinal(name)
-    if ordinal < 0:
-        raise DecisionError(f"parsing pod ordinal for pod {name}")
+    _, ordinal = _numbered(pod)
     pod = _labelled(pod, {names.WORKER_INDEX_LABEL: str(ordinal)})
     if not _needs_subgroup(pod):
         return pod

@@ -11,10 +11,14 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lwskit.admission.pod import admitted
 from lwskit.api import names
+from lwskit.groups.identity import is_leader
+from lwskit.runtime.errors import LwskitError
 from lwskit.runtime.objects import Obj
 from tests.unit.admission.reviews import HANDLERS, ask
 
+TPUS = {names.TPU_RESOURCE: "4"}
 SAMPLE = Path(__file__).parents[3] / "config" / "samples" / "leaderworkerset.yaml"
 N = names
 
@@ -65,8 +69,9 @@ def _pod(name: str, labels: dict[str, str]) -> Obj:
         "spec": {
             "hostname": "h",
             "subdomain": "s",
-            "containers": [{"name": "c", "env": [{"name": "A", "value": "b"}]}],
-            "initContainers": [{"name": "i"}],
+            "containers": [{"name": "c", "env": [{"name": "A", "value": "b"}], "resources": {"limits": TPUS}}],
+            "initContainers": [{"name": "i", "env": [], "resources": {"requests": TPUS}}],
+            "schedulingGates": [{"name": N.GROUP_REPLACEMENT_GATE}],
             "affinity": {"podAffinity": term, "podAntiAffinity": term},
         },
     }
@@ -75,11 +80,14 @@ def _pod(name: str, labels: dict[str, str]) -> Obj:
 SET = _set()
 LEADER = _pod("x-0", {N.WORKER_INDEX_LABEL: N.LEADER_INDEX})
 WORKER = _pod("x-0-1", {N.GROUP_INDEX_LABEL: "0"})
+HASH_LEADER = _pod("", {N.WORKER_INDEX_LABEL: N.LEADER_INDEX, N.GROUP_KEY_LABEL: "0" * 40})
+HASH_LEADER["metadata"]["annotations"][N.GROUP_IDENTITY_ANNOTATION] = N.IDENTITY_HASH
 CASES = [
     (N.MUTATE_LWS_PATH, SET),
     (N.VALIDATE_LWS_PATH, SET),
     (N.MUTATE_POD_PATH, LEADER),
     (N.MUTATE_POD_PATH, WORKER),
+    (N.MUTATE_POD_PATH, HASH_LEADER),
     (N.VALIDATE_POD_PATH, LEADER),
 ]
 
@@ -132,6 +140,23 @@ def test_objects_that_are_nearly_right(
 ) -> None:
     path, obj = case
     answered(path, changed(obj, first, remove), changed(obj, second, remove) if update else None)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.sampled_from([LEADER, WORKER, HASH_LEADER]), changes, st.booleans())
+def test_a_pod_is_never_changed_itself_and_not_changed_again(
+    obj: Obj, changes: list[tuple[int, Any]], remove: bool
+) -> None:
+    obj = changed(obj, changes, remove)
+    before = copy.deepcopy(obj)
+    try:
+        made = admitted(obj, "ns", "b".__mul__)
+    except LwskitError:
+        assert obj == before
+        return
+    assert obj == before
+    if is_leader(made) == is_leader(obj):  # a pod that only its name makes number 0 is taken for a leader after that
+        assert admitted(made, "ns", "c".__mul__) == made
 
 
 @settings(deadline=None, max_examples=80)

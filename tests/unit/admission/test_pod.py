@@ -6,7 +6,21 @@ import pytest
 
 from lwskit.api import names
 from lwskit.runtime.objects import Obj, labels_of
-from tests.unit.admission.pods import REQUIRED, L, admit, denied, env_of, far, leader, near, pod, sha1, terms, worker
+from tests.unit.admission.pods import (
+    REQUIRED,
+    L,
+    admit,
+    denied,
+    env_of,
+    far,
+    hash_leader,
+    leader,
+    near,
+    pod,
+    sha1,
+    terms,
+    worker,
+)
 from tests.unit.admission.reviews import Answer, ask
 
 
@@ -68,6 +82,8 @@ def test_68_a_pod_that_is_only_to_be_named_is_denied_with_what_it_has() -> None:
     del obj["metadata"]["name"]
     obj["metadata"]["generateName"] = "test-abc-"
     assert denied(obj) == "parsing pod ordinal for pod test-abc-"
+    obj["metadata"]["generateName"] = "test-1"
+    assert denied(obj) == "parsing pod ordinal for pod test-1"
 
 
 @pytest.mark.parametrize(
@@ -231,6 +247,12 @@ def test_90_changes_and_deletions_of_pods_are_always_allowed() -> None:
     assert ask(names.MUTATE_POD_PATH, None, broken, operation="DELETE").allowed
 
 
+def test_90_a_change_of_a_pod_is_left_as_it_is() -> None:
+    for obj in (leader("test-1"), hash_leader()):
+        answer = ask(names.MUTATE_POD_PATH, obj, obj, operation="UPDATE")
+        assert (answer.allowed, answer.patch) == (True, [])
+
+
 def test_92_without_accelerators_there_are_no_variables_about_them() -> None:
     resources = {"limits": {"nvidia.com/gpu": "8"}, "requests": {"cpu": "1"}}
     made = admit(leader(containers=[{"name": "c", "resources": resources}]))
@@ -264,10 +286,32 @@ def test_the_patch_names_only_what_changed() -> None:
         ({"metadata": {}, "spec": {"containers": {}}}, "spec.containers must be a list"),
         ({"metadata": {}, "spec": {"containers": [None]}}, "spec.containers[0] must be an object"),
         ({"metadata": {}, "spec": {"initContainers": [{"env": [{}]}]}}, "spec.initContainers[0].env[0].name must be"),
+        ({"metadata": {}, "spec": {"initContainers": [{"env": ["x"]}]}}, "spec.initContainers[0].env[0] must be an ob"),
+        (
+            {"metadata": {}, "spec": {"containers": [{"env": [{"name": "a", "value": 1}]}]}},
+            "spec.containers[0].env[0].",
+        ),
+        ({"metadata": {}, "spec": {"containers": [{"resources": []}]}}, "spec.containers[0].resources must be an obj"),
+        ({"metadata": {}, "spec": {"containers": [{"resources": {"limits": 1}}]}}, "spec.containers[0].resources.lim"),
+        ({"metadata": {}, "spec": {"schedulingGates": ["a"]}}, "spec.schedulingGates[0] must be an object"),
+        ({"metadata": {}, "spec": {"schedulingGates": [{"name": 1}]}}, "spec.schedulingGates[0].name must be a text"),
+        ({"metadata": {}, "spec": {"affinity": []}}, "spec.affinity must be an object"),
         ({"metadata": {}, "spec": {"affinity": {"podAffinity": 1}}}, "spec.affinity.podAffinity must be an object"),
+        (
+            {"metadata": {}, "spec": {"affinity": {"podAntiAffinity": {REQUIRED: [{"topologyKey": 1}]}}}},
+            f"spec.affinity.podAntiAffinity.{REQUIRED}[0].topologyKey must be a text",
+        ),
     ],
 )
 def test_what_is_no_pod_is_refused_by_its_path(obj: Obj, fault: str) -> None:
     answer = ask(names.MUTATE_POD_PATH, obj)
     assert (answer.allowed, answer.code) == (False, 400)
     assert answer.message.startswith(f"this is no pod: {fault}")
+
+
+@pytest.mark.parametrize("spec", [{}, {"containers": None, "initContainers": None}, {"containers": []}])
+def test_a_pod_without_containers_gets_its_place_all_the_same(spec: Obj) -> None:
+    obj = {**leader("test-1"), "spec": spec}
+    made = admit(obj)
+    assert labels_of(made)[L + "group-index"] == "1"
+    assert made["spec"] == spec
