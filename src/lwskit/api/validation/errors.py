@@ -6,10 +6,15 @@ Specification: 10 §6.1.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Final
+
+ENOUGH: Final = 100
+"""Errors of one object that anybody reads: of a list with more faults than these the rest is not looked at."""
+_SHOWN: Final = 1024
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 class ErrorKind(Enum):
@@ -45,8 +50,22 @@ class FieldError:
 
 
 def shown(value: Any) -> str:
-    """A value as it stands in an error: JSON."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    """A value as it stands in an error: JSON, of which no more than 1024 characters."""
+    if isinstance(value, str):
+        cut = value[:_SHOWN]
+        return _ENCODER.encode(value) if cut == value else f"{_ENCODER.encode(cut)}…"
+    if not isinstance(value, Mapping | list):
+        return _ENCODER.encode(value)
+    text = ""
+    try:
+        # The parts come one by one, so that a value of megabytes takes no longer than what is shown of it.
+        for part in _ENCODER.iterencode(value):
+            text += part
+            if len(text) > _SHOWN:
+                return f"{text[:_SHOWN]}…"
+    except RecursionError:
+        return f"{text}…"
+    return text
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
@@ -83,7 +102,12 @@ def not_supported(path: str, value: Any, supported: Sequence[str]) -> FieldError
 def aggregate(errors: Iterable[FieldError]) -> str:
     """The text of all errors: one as it is, several in brackets, equal ones once; empty without errors.
 
-    Specification: 10 §6.1.
+    Of more than a hundred the rest is only mentioned. Specification: 10 §6.1.
     """
-    texts = list(dict.fromkeys(str(error) for error in errors))
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
+    texts: dict[str, None] = {}
+    for error in errors:
+        text = str(error)
+        if len(texts) == ENOUGH and text not in texts:
+            return f"[{', '.join(texts)}, and more]"
+        texts[text] = None
+    return next(iter(texts)) if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""

@@ -38,6 +38,7 @@ _RULES: Final = {
     ),
     _PERCENT: "a valid percent string must be a numeric string followed by an ending '%'",
 }
+_COMPILED: Final = {pattern: re.compile(pattern, re.ASCII) for pattern in _RULES}
 _KEY_EXAMPLES: Final = ("MyName", "my.name", "123-abc")
 LABEL_LENGTH: Final = 63
 SUBDOMAIN_LENGTH: Final = 253
@@ -50,7 +51,7 @@ def _explain(pattern: str, *examples: str) -> str:
 
 
 def _matches(pattern: str, value: str) -> bool:
-    return re.fullmatch(pattern, value, re.ASCII) is not None
+    return _COMPILED[pattern].fullmatch(value) is not None
 
 
 def too_long(limit: int) -> str:
@@ -59,7 +60,7 @@ def too_long(limit: int) -> str:
 
 
 def _length(value: str, limit: int) -> list[str]:
-    return [too_long(limit)] if len(value.encode()) > limit else []
+    return [too_long(limit)] if len(value) > limit or len(value.encode()) > limit else []
 
 
 def dns_1035_label(value: str) -> list[str]:

@@ -36,7 +36,8 @@ def _amount(reader: Reader, name: str, default: int) -> tuple[int | str, list[Fi
         return default, []
     if isinstance(value, str):
         faults = [invalid(path, value, fault) for fault in formats.percent(value)]
-        if not faults and int(value[:-1]) > 100:
+        digits = value[:-1].lstrip("0")
+        if not faults and (len(digits) > len("100") or int(digits or 0) > 100):
             faults.append(invalid(path, value, "must not be greater than 100%"))
         return value, faults
     if isinstance(value, int) and not isinstance(value, bool):

@@ -5,30 +5,36 @@ Specification: 10 §6.2 rule 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from lwskit.api.validation import formats
-from lwskit.api.validation.errors import ErrorKind, FieldError, invalid, required
+from lwskit.api.validation.errors import ENOUGH, ErrorKind, FieldError, invalid, required, shown
 
 _ANNOTATIONS_LIMIT: Final = 256 * 1024
+_MOST: Final = 10_000
+"""Entries of a map or list that are looked at."""
 _EXCLUSIVE_FINALIZERS: Final = ("orphan", "foregroundDeletion")
 
 
-def _texts(value: Any, path: str, errors: list[FieldError]) -> list[tuple[str, str]]:
-    """The entries of a map of texts in the order of their keys; what is none is reported."""
+def _texts(value: Any, path: str, errors: list[FieldError]) -> Iterator[tuple[str, str]]:
+    """The entries of a map of texts, by key, until there are errors enough; what is no text is reported.
+
+    Of a map with more entries than anybody writes only so many are looked at: API servers check metadata themselves.
+    """
     if value is None:
-        return []
+        return
     if not isinstance(value, Mapping):
         errors.append(invalid(path, value, "must be a map of strings"))
-        return []
-    entries: list[tuple[str, str]] = []
-    for key, item in sorted(value.items()):
+        return
+    for key, item in sorted(islice(value.items(), _MOST)):
+        if len(errors) >= ENOUGH:
+            return
         if isinstance(item, str):
-            entries.append((key, item))
+            yield key, item
         else:
             errors.append(invalid(f"{path}[{key}]", item, "must be a string"))
-    return entries
 
 
 def _strings(value: Any) -> list[str]:
@@ -45,12 +51,15 @@ def _labels(value: Any, path: str) -> list[FieldError]:
 
 def _annotations(value: Any, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    size = 0
-    for key, text in _texts(value, path, errors):
+    for key, _ in _texts(value, path, errors):
         errors += [invalid(path, key, fault) for fault in formats.label_key(key.lower())]
-        size += len(key.encode()) + len(text.encode())
-    if size > _ANNOTATIONS_LIMIT:
-        errors.append(FieldError(path, ErrorKind.TOO_LONG, f"may not be more than {_ANNOTATIONS_LIMIT} bytes"))
+    if isinstance(value, Mapping):
+        size = 0
+        for key, text in value.items():
+            size += len(key.encode()) + (len(text.encode()) if isinstance(text, str) else 0)
+            if size > _ANNOTATIONS_LIMIT:
+                limit = f"may not be more than {_ANNOTATIONS_LIMIT} bytes"
+                return [*errors, FieldError(path, ErrorKind.TOO_LONG, limit)]
     return errors
 
 
@@ -59,6 +68,8 @@ def _owners(value: Any, path: str) -> list[FieldError]:
     controller = ""
     owners = value if isinstance(value, list) else []
     for i, owner in enumerate(owners):
+        if len(errors) >= ENOUGH:
+            break
         if not isinstance(owner, Mapping):
             errors.append(invalid(f"{path}[{i}]", owner, "must be an owner reference"))
             continue
@@ -66,7 +77,7 @@ def _owners(value: Any, path: str) -> list[FieldError]:
             if not owner.get(field):
                 errors.append(required(f"{path}[{i}].{field}", "must not be empty"))
         if owner.get("controller") is True:
-            named = f"{owner.get('kind', '')}/{owner.get('name', '')}"
+            named = f"{_text(owner, 'kind')}/{_text(owner, 'name')}"
             if controller:
                 detail = (
                     "Only one reference can have Controller set to true. "
@@ -77,9 +88,15 @@ def _owners(value: Any, path: str) -> list[FieldError]:
     return errors
 
 
+def _text(owner: Mapping[str, Any], field: str) -> str:
+    found = owner.get(field, "")
+    return found[: formats.SUBDOMAIN_LENGTH] if isinstance(found, str) else shown(found)
+
+
 def _finalizers(value: Any, path: str) -> list[FieldError]:
     finalizers = _strings(value)
-    errors = [invalid(path, name, fault) for name in finalizers for fault in formats.label_key(name)]
+    faults = (invalid(path, name, fault) for name in finalizers[:_MOST] for fault in formats.label_key(name))
+    errors = list(islice(faults, ENOUGH))
     if all(name in finalizers for name in _EXCLUSIVE_FINALIZERS):
         first, second = _EXCLUSIVE_FINALIZERS
         errors.append(invalid(path, finalizers, f"finalizer {first} and {second} cannot be both set"))
