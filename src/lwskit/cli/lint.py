@@ -7,6 +7,7 @@ import sys
 import click
 
 OUTPUT_NAMES = ("text", "json", "github")
+SCHEDULERS = ("kubernetes", "volcano")
 CLEAN, FOUND, UNREADABLE = 0, 1, 2
 
 
@@ -21,6 +22,11 @@ CLEAN, FOUND, UNREADABLE = 0, 1, 2
 @click.option(
     "-n", "--namespace", default="default", show_default=True, help="The namespace of sets that do not name theirs."
 )
+@click.option(
+    "--scheduler",
+    type=click.Choice(SCHEDULERS),
+    help="The manager has the gate WorkloadAwareScheduling and this provider; else spec.scheduling is refused.",
+)
 @click.pass_context
 def command(
     context: click.Context,
@@ -30,6 +36,7 @@ def command(
     strict: bool,
     ignore: tuple[str, ...],
     namespace: str,
+    scheduler: str | None,
 ) -> None:
     """Check manifests without a cluster: refusals with their place, and warnings.
 
@@ -37,6 +44,7 @@ def command(
     than LeaderWorkerSet are skipped.
     """
     # What lint needs is imported here, so that --help stays quick.
+    from lwskit.api.validation import NO_SCHEDULING, SchedulingSupport
     from lwskit.lint import files as reading
     from lwskit.lint.check import lint, stored
     from lwskit.lint.findings import CODES, Severity
@@ -51,7 +59,8 @@ def command(
             raise click.BadParameter(f"{code} is no warning, and cannot be ignored", param_hint="--ignore")
     if [*files, old].count("-") > 1:
         raise click.UsageError("- can be given once: standard input ends when it has been read")
-    server = Server()
+    support = SchedulingSupport(gate=True, provider=scheduler) if scheduler else NO_SCHEDULING
+    server = Server(support)
     try:
         known = stored(reading.read([old], sys.stdin.buffer), server, namespace) if old else {}
     except SourceError as error:

@@ -105,6 +105,7 @@ CLAIM_FIELD_DROPPED: Final = Code("LWS421", "claim-field-dropped")
 WORKLOAD_REFUSED: Final = Code("LWS431", "workload-refused")
 HOST_NAME_OVERWRITTEN: Final = Code("LWS432", "host-name-overwritten")
 TEMPLATE_NAME_IGNORED: Final = Code("LWS433", "template-name-ignored")
+POD_REFUSED: Final = Code("LWS434", "pod-refused")
 
 ROLLS_GROUPS: Final = Code("LWS501", "rolls-groups")
 AT_NEXT_RESTART: Final = Code("LWS502", "at-next-restart")

@@ -20,7 +20,9 @@ def hinted(fault: Fault, lws: Obj, old: Obj | None) -> Fault:
     if fault.path == f"{SUBGROUPS}.subGroupSize":
         return replace(fault, hint=_sizes(lws, old) or fault.hint)
     if fault.path == "spec.scheduling" and _GATE in fault.message:
-        return replace(fault, hint="the gate is off unless the manager's configuration turns it on")
+        return replace(
+            fault, hint="the gate is off unless the manager's configuration turns it on; if yours does, say --scheduler"
+        )
     if fault.path.endswith("maxUnavailable") and "must not be 0" in fault.message:
         text = "maxUnavailable in percent is rounded down, so a small share of few groups is 0"
         return replace(fault, hint=f"{text}; write a number, or a maxSurge")

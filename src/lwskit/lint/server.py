@@ -10,6 +10,7 @@ from typing import Any
 from lwskit.admission import webhooks
 from lwskit.api import names
 from lwskit.api.crds import leaderworkerset_crd
+from lwskit.api.validation import NO_SCHEDULING, SchedulingSupport
 from lwskit.embedded import crds, validation, warnings
 from lwskit.embedded.codec import Codec
 from lwskit.embedded.defaults import Defaults
@@ -49,7 +50,9 @@ class Answer:
 class Server:
     """The answers of an API server that knows LeaderWorkerSets and StatefulSets; no state besides its tables."""
 
-    def __init__(self) -> None:
+    def __init__(self, support: SchedulingSupport = NO_SCHEDULING) -> None:
+        """`support` is what the manager has for sets whose pods are scheduled together."""
+        self._support = support
         types = load_resource("lwskit.embedded", "builtin-types.json")
         self._codec = Codec(types, Defaults(types))
         (self._sets,) = crds.resources(leaderworkerset_crd())
@@ -95,7 +98,7 @@ class Server:
         schema = [Fault(REFUSED_BY_SCHEMA, _tidy(e.field), e.message) for e in validation.create(self._sets, changed)]
         faults = [
             Fault(REFUSED_BY_ADMISSION, e.path, str(e).removeprefix(f"{e.path}: "))
-            for e in webhooks.faults(changed, old)
+            for e in webhooks.faults(changed, old, self._support)
         ]
         later = [fault for fault in faults if not any(_about_the_same(fault, s) for s in schema)]
         return Answer(changed, (*_once(schema), *_once(later)), tuple(_once(noticed)))
@@ -139,12 +142,13 @@ def _decode_path(error: ApiError) -> str:
 
 
 def _tidy(path: str) -> str:
-    return "" if path == "<nil>" else path.removeprefix(".")
+    return "" if path == "<nil>" else path
 
 
 def _about_the_same(fault: Fault, other: Fault) -> bool:
     """Whether one fault is of the other's field or of what lies in it; of an object without a place, of everything."""
-    return not other.path or f"{fault.path}.".startswith((f"{other.path}.", f"{other.path}["))
+    field = other.path.removeprefix(".")
+    return not field or f"{fault.path}.".startswith((f"{field}.", f"{field}["))
 
 
 def _once(faults: Iterable[Fault]) -> list[Fault]:

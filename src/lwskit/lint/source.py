@@ -11,7 +11,12 @@ from typing import Any, ClassVar, Final
 import yaml
 
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
+_REPLACED: Final = tuple(f"tag:yaml.org,2002:{name}" for name in ("timestamp", "int", "float"))
+_INTEGER = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]+|0|[1-9][0-9_]*)")
+_FLOAT = re.compile(
+    r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*|[0-9][0-9_]*(?=[eE]))(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+)
 _MERGE: Final = "tag:yaml.org,2002:merge"
 _LARGEST: Final = 1_000_000
 """Parts that a document may have once its anchors are written out."""
@@ -30,12 +35,17 @@ class SourceError(Exception):
 
 
 class _Loader(_BASE):
-    """Reads what looks like a date as the text that it is, as the tools do that manifests are written for."""
+    """Reads numbers, and what looks like a date or a time, as the tools do that manifests are written for."""
 
     yaml_implicit_resolvers: ClassVar[Any] = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in _REPLACED]
         for first, resolvers in _BASE.yaml_implicit_resolvers.items()
     }
+
+
+for _tag, _form, _first in (("int", _INTEGER, "-+0123456789"), ("float", _FLOAT, "-+.0123456789")):
+    _whole = re.compile(f"(?:{_form.pattern})\\Z")
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _whole, list(_first))
 
 
 @dataclass(frozen=True, slots=True)

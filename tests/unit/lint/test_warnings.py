@@ -45,7 +45,12 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ),
     ("LWS012", "metadata.finalizers", {"meta": {"finalizers": ["mine"]}}, {"meta": {"finalizers": ["a.b/mine"]}}),
     ("LWS101", "metadata.name", {"name": "a" * 53}, {"name": "a" * 50}),
-    ("LWS101", "metadata.name", {"name": "a" * 53, "template": {"size": 1}}, {"name": "a" * 52, "template": {"size": 1}}),
+    (
+        "LWS101",
+        "metadata.name",
+        {"name": "a" * 53, "template": {"size": 1}},
+        {"name": "a" * 52, "template": {"size": 1}},
+    ),
     ("LWS102", "metadata.name", {"name": "a" * 51}, {"name": "a" * 50}),
     ("LWS102", "metadata.name", {"name": "a" * 50, "replicas": 11}, {"name": "a" * 50, "replicas": 10}),
     (
@@ -144,7 +149,12 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"template": {"maxGroupRestarts": 0}},
         {"template": {"maxGroupRestarts": 1}},
     ),
-    ("LWS401", f"metadata.labels[{P}name]", {"meta": {"labels": {f"{P}name": "x"}}}, {"meta": {"labels": {"app": "x"}}}),
+    (
+        "LWS401",
+        f"metadata.labels[{P}name]",
+        {"meta": {"labels": {f"{P}name": "x"}}},
+        {"meta": {"labels": {"app": "x"}}},
+    ),
     (
         "LWS401",
         f"{WORKER}.metadata.labels[{P}worker-index]",
@@ -301,6 +311,7 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"worker": {"hostname": "x"}},
         {"worker": {"hostAliases": [{"ip": "10.0.0.1", "hostnames": ["x"]}]}},
     ),
+    ("LWS434", WORKER, {"container": TPU, "template": {"size": 300000}}, {"container": TPU, "template": {"size": 300}}),
     ("LWS433", f"{WORKER}.metadata.name", {"worker_meta": {"name": "x"}}, {"worker_meta": {"labels": {"name": "x"}}}),
 ]
 

@@ -33,7 +33,8 @@ def check(lws: Obj) -> Iterator[Fault]:
         )
         yield Fault(LEADER_NAME_TOO_LONG, path, text, _shorten(len(name) - WORKLOAD_LIMIT))
     elif spec.size(lws) > 1 and len(last) > WORKLOAD_LIMIT:
-        first = next(i for i in range(groups) if len(f"{name}-{i}") > WORKLOAD_LIMIT)
+        digits = WORKLOAD_LIMIT - len(name) - 1
+        first = 10**digits if digits > 0 else 0
         which = f"group {first}" if first == groups - 1 else f"groups {first} to {groups - 1}"
         text = (
             f"the workers' StatefulSet {last} has {len(last)} characters, but {_LABEL}, of which its hash takes up to "

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lwskit.admission.pod import admitted
 from lwskit.api import names
 from lwskit.backends.statefulset import StatefulSetLeaders, StatefulSetWorkers
 from lwskit.groups import spec
 from lwskit.groups.model import DecisionError
 from lwskit.groups.templates import group_plan, leader_plan
-from lwskit.lint.findings import HOST_NAME_OVERWRITTEN, TEMPLATE_NAME_IGNORED, WORKLOAD_REFUSED, Fault
+from lwskit.lint.findings import HOST_NAME_OVERWRITTEN, POD_REFUSED, TEMPLATE_NAME_IGNORED, WORKLOAD_REFUSED, Fault
 from lwskit.lint.rules.paths import LEADER, TEMPLATE, WORKER, templates
 from lwskit.lint.server import Server
+from lwskit.runtime.errors import InvalidRequest
 from lwskit.runtime.objects import Obj
 
 _IN_POD = {"hostname": "the pod's name", "subdomain": "the name of its Service"}
@@ -31,40 +33,55 @@ def check(lws: Obj) -> Iterator[Fault]:
 
 
 def refused(lws: Obj, server: Server) -> Iterator[Fault]:
-    """Why the StatefulSets made from a set, which is itself accepted, would be refused."""
+    """Why the StatefulSets made from a set, which is itself accepted, or their pods would be refused."""
     if spec.identity(lws) != names.IDENTITY_ORDINAL:
         return
     told: set[tuple[str, str]] = set()
-    for workload, template in _workloads(lws):
-        for field, message in server.workload(workload):
-            path = _source(field, template)
+    for workload, template, pod in _workloads(lws):
+        found = [(_source(field, template), message) for field, message in server.workload(workload)]
+        for path, message in found:
             if path is None or (path, message) in told:
                 continue
             told.add((path, message))
-            text = f"the StatefulSet made from this will be refused: {message}"
-            yield Fault(WORKLOAD_REFUSED, path, text)
+            yield Fault(WORKLOAD_REFUSED, path, f"the StatefulSet made from this will be refused: {message}")
+        place = f"{TEMPLATE}.{template}"
+        if not found and (place, "") not in told and (message := _denied(workload, pod)):
+            told.add((place, ""))
+            text = f"pods of this template will be refused, such as {pod}: {message}"
+            yield Fault(POD_REFUSED, place, text)
 
 
-def _workloads(lws: Obj) -> Iterator[tuple[Obj, str]]:
-    """The StatefulSets of leaders and of workers of the first group, and which template they are made from."""
+def _workloads(lws: Obj) -> Iterator[tuple[Obj, str, str]]:
+    """The StatefulSets of leaders and of workers of the first group, from which template, and the last pod of each."""
     owned = {**lws, "metadata": {**lws["metadata"], "uid": "0"}}
+    name, size = lws["metadata"]["name"], spec.size(lws)
     own = bool(spec.template_of(lws).get(LEADER))
     try:
         leaders = leader_plan(owned, "0", partition=0, replicas=spec.replicas(lws))
-        yield StatefulSetLeaders().render(leaders), LEADER if own else WORKER
-        if spec.size(lws) > 1:
+        yield StatefulSetLeaders().render(leaders), LEADER if own else WORKER, f"{name}-0"
+        if size > 1:
+            labels = {names.GROUP_INDEX_LABEL: "0", names.GROUP_KEY_LABEL: "0", names.REVISION_LABEL: "0"}
             leader = {
-                "metadata": {
-                    "name": f"{lws['metadata']['name']}-0",
-                    "uid": "0",
-                    "labels": {names.GROUP_INDEX_LABEL: "0", names.GROUP_KEY_LABEL: "0", names.REVISION_LABEL: "0"},
-                },
-                "spec": {"hostname": "x", "subdomain": "x"},
+                "metadata": {"name": f"{name}-0", "uid": "0", "labels": labels},
+                "spec": {**leaders.template["spec"], "hostname": f"{name}-0", "subdomain": name},
             }
-            yield StatefulSetWorkers().render(group_plan(owned, owned, leader)), WORKER
+            workers = group_plan(owned, owned, leader)
+            yield StatefulSetWorkers().render(workers), WORKER, f"{name}-0-{size - 1}"
     except (DecisionError, KeyError):
         # Without what every StatefulSet has there is none; that has been refused by name.
         return
+
+
+def _denied(workload: Obj, pod: str) -> str:
+    """Why admission denies a pod of a StatefulSet; empty if it does not."""
+    template, namespace = workload["spec"]["template"], workload["metadata"]["namespace"]
+    named = {**template["metadata"], "name": pod}
+    inner = {**template["spec"], "hostname": pod, "subdomain": workload["spec"]["serviceName"]}
+    try:
+        admitted({"metadata": named, "spec": inner}, namespace, lambda count: names.SAFE_ALPHABET[0] * count)
+    except (DecisionError, InvalidRequest) as error:
+        return str(error)
+    return ""
 
 
 def _source(field: str, template: str) -> str | None:

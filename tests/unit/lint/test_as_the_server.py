@@ -1,0 +1,141 @@
+"""Lint refuses what the embedded API server with our webhooks refuses, in its words, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lwskit.admission.webhooks import handlers
+from lwskit.api.crds import crds
+from lwskit.embedded.apiserver import ApiServer
+from lwskit.embedded.store import Store
+from lwskit.embedded.transport import InProcessTransport
+from lwskit.lint.findings import REFUSED_BY_SCHEMA, Severity
+from lwskit.lint.server import Answer
+from lwskit.manager.inprocess import register
+from lwskit.runtime.client.client import Client
+from lwskit.runtime.client.transport import HttpRequest
+from lwskit.runtime.clock import Clock
+from lwskit.runtime.kinds import CUSTOM_RESOURCE_DEFINITION
+from lwskit.runtime.objects import Obj
+from tests.unit.lint.support import findings, server
+
+CASES = Path(__file__).parents[2] / "conformance" / "cases"
+DENIED = 'admission webhook "vleaderworkerset.kb.io" denied the request: '
+PATH = "/apis/leaderworkerset.x-k8s.io/v1/namespaces/default/leaderworkersets"
+INVALID = 'LeaderWorkerSet.leaderworkerset.x-k8s.io "'
+
+
+def patched(base: Obj, operations: list[dict[str, Any]]) -> Obj:
+    """A copy of an object with the JSON patch operations of a case, which are replace and remove."""
+    out = copy.deepcopy(base)
+    for operation in operations:
+        *parents, last = operation["path"].strip("/").split("/")
+        target = out
+        for parent in parents:
+            target = target[parent]
+        if operation["op"] == "remove":
+            target.pop(last, None)
+        else:
+            target[last] = operation["value"]
+    return out
+
+
+def played(name: str, step: str) -> list[Any]:
+    steps = yaml.safe_load((CASES / f"{name}.yaml").read_text())["steps"][0][step]
+    base = yaml.safe_load(steps["base"])
+    return [pytest.param(base, operations, id=case) for case, operations in steps["cases"].items()]
+
+
+ODD: dict[str, Any] = {
+    "labels": ("metadata", {"name": "llm", "labels": {"a": 1}}),
+    "metadata": ("metadata", []),
+    "no-name": ("metadata", {}),
+    "generated": ("metadata", {"generateName": "llm-"}),
+    "namespace": ("metadata", {"name": "llm", "finalizers": ["a", "b b"]}),
+    "no-spec": ("spec", None),
+    "spec-text": ("spec", "x"),
+    "spec-empty": ("spec", {}),
+    "spec-list": ("spec", [1]),
+    "unknown": ("spices", {}),
+    "status": ("status", {"replicas": 7}),
+}
+
+
+@pytest.fixture
+async def api(clock: Clock) -> AsyncIterator[ApiServer]:
+    server = ApiServer(Store(), clock, random.Random(1))
+    client = Client(InProcessTransport(server), clock=clock)
+    for crd in crds():
+        await client.create(CUSTOM_RESOURCE_DEFINITION, crd)
+    await register(server, client, handlers(random.Random(1)))
+    yield server
+    await server.close()
+
+
+async def write(api: ApiServer, method: str, obj: Obj, name: str = "") -> str:
+    """Write an object as it is; the text of the refusal, empty if there is none."""
+    headers = {"content-type": "application/json"}
+    request = HttpRequest(method, PATH + name, headers=headers, body=json.dumps(obj).encode())
+    response = await api.handle(request)
+    return "" if response.status < 300 else json.loads(response.body)["message"]
+
+
+def compare(refusal: str, answer: Answer, text: str, old: str = "") -> None:
+    """What the server said, what lint says it would say, and what lint finds are the same."""
+    told = [f for f in answer.refusals if f.code is REFUSED_BY_SCHEMA] or list(answer.refusals)
+    texts = list(dict.fromkeys(f"{f.path}: {f.message}" for f in told))
+    whole = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    if not told:
+        assert refusal == ""
+    elif answer.stored is None:
+        assert refusal == told[0].message
+    elif told[0].code is REFUSED_BY_SCHEMA:
+        assert refusal == f'{INVALID}{answer.stored["metadata"].get("name", "")}" is invalid: {whole}'
+    else:
+        assert refusal == DENIED + whole
+    found = [f.fault for f in findings(text, old) if f.severity is Severity.ERROR]
+    assert sorted((f.path, f.message) for f in found) == sorted((f.path, f.message) for f in answer.refusals)
+
+
+@pytest.mark.parametrize(("base", "operations"), played("admission-lws", "admit"))
+async def test_creates(api: ApiServer, base: Obj, operations: list[Any]) -> None:
+    obj = patched(base, operations)
+    compare(await write(api, "POST", obj), server().create(obj, "default"), yaml.safe_dump(obj))
+
+
+@pytest.mark.parametrize(("base", "operations"), played("admission-lws-update", "admit_update"))
+async def test_updates(api: ApiServer, base: Obj, operations: list[Any]) -> None:
+    assert await write(api, "POST", base) == ""
+    new, old = patched(base, operations), yaml.safe_dump(base)
+    before = server().create(base, "default").stored
+    assert before is not None
+    live = json.loads((await api.handle(HttpRequest("GET", PATH + "/llm"))).body)
+    version = live["metadata"]["resourceVersion"]
+    versioned = new | {"metadata": {**new["metadata"], "resourceVersion": version}}
+    answer = server().update(new, before, "default")
+    compare(await write(api, "PUT", versioned, "/llm"), answer, yaml.safe_dump(new), old)
+
+
+@pytest.mark.parametrize("name", ODD)
+async def test_odd_objects(api: ApiServer, name: str) -> None:
+    base = yaml.safe_load(yaml.safe_load((CASES / "admission-lws.yaml").read_text())["steps"][0]["admit"]["base"])
+    field, value = ODD[name]
+    obj = base | {field: value}
+    compare(await write(api, "POST", obj), server().create(obj, "default"), yaml.safe_dump(obj))
+
+
+async def test_what_is_stored_is_what_lint_takes_for_stored(api: ApiServer) -> None:
+    base = yaml.safe_load(yaml.safe_load((CASES / "admission-lws.yaml").read_text())["steps"][0]["admit"]["base"])
+    assert await write(api, "POST", base) == ""
+    live = json.loads((await api.handle(HttpRequest("GET", PATH + "/llm"))).body)
+    answer = server().create(base, "default")
+    assert answer.stored is not None
+    assert answer.stored["spec"] == live["spec"]
