@@ -75,9 +75,9 @@ def structural(schema: dict[str, Any], definitions: Mapping[str, Any]) -> dict[s
             out[key] = value
     if out.get("format") in ("int32", "int64"):
         # The format says it; the bounds of the type itself need not be repeated.
-        if out.get("minimum") == names.INT32_MIN:
+        if out.get("minimum") in (names.INT32_MIN, names.INT64_MIN):
             del out["minimum"]
-        if out.get("maximum") == names.INT32_MAX:
+        if out.get("maximum") in (names.INT32_MAX, names.INT64_MAX):
             del out["maximum"]
     return out
 

@@ -13,11 +13,18 @@ from pydantic.alias_generators import to_camel
 
 from lwskit.api import names
 
-Int32 = Annotated[int, Field(ge=names.INT32_MIN, le=names.INT32_MAX, json_schema_extra={"format": "int32"})]
-"""An integer of 32 bits."""
+Int32 = Annotated[
+    int, Field(strict=True, ge=names.INT32_MIN, le=names.INT32_MAX, json_schema_extra={"format": "int32"})
+]
+"""An integer of 32 bits; as for an API server, neither texts nor truth values are numbers."""
+
+Int64 = Annotated[
+    int, Field(strict=True, ge=names.INT64_MIN, le=names.INT64_MAX, json_schema_extra={"format": "int64"})
+]
+"""An integer of 64 bits."""
 
 IntOrString = Annotated[
-    int | str,
+    Annotated[int, Field(strict=True)] | str,
     WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}),
 ]
 """A number, or a percentage as text such as `25%`."""
@@ -278,9 +285,7 @@ class Condition(Model):
 
     last_transition_time: Timestamp = Field(description="When the status last changed.")
     message: str = Field(max_length=32768, description="What the reason means, for people.")
-    observed_generation: int | None = Field(
-        None, ge=0, description="Generation that the condition is about.", json_schema_extra={"format": "int64"}
-    )
+    observed_generation: Int64 | None = Field(None, ge=0, description="Generation that the condition is about.")
     reason: str = Field(
         min_length=1,
         max_length=1024,
@@ -308,9 +313,7 @@ class LeaderWorkerSetStatus(Model):
     updated_replicas: Int32 | None = Field(None, description="Groups of the current revision, ready or not.")
     replicas: Int32 | None = Field(None, description="Groups that exist, those beyond replicas included.")
     hpa_pod_selector: str | None = Field(None, description="Selects the leader pods, for autoscalers.")
-    observed_generation: int | None = Field(
-        None, description="Generation that the status is about.", json_schema_extra={"format": "int64"}
-    )
+    observed_generation: Int64 | None = Field(None, description="Generation that the status is about.")
 
 
 class LeaderWorkerSetTemplateSpec(Model):

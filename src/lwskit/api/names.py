@@ -295,6 +295,8 @@ MAX_REVISION_PREFIX: Final = 220
 """Characters of the set's name that the name of a revision keeps."""
 INT32_MAX: Final = 2_147_483_647
 INT32_MIN: Final = -2_147_483_648
+INT64_MAX: Final = 2**63 - 1
+INT64_MIN: Final = -(2**63)
 
 # Webhooks (10 §12) ----------------------------------------------------------------------------------------------------
 

@@ -137,11 +137,99 @@ def test_required_bounds_and_enumerations() -> None:
         assert tuple(schema["enum"]) == values
 
 
-def test_own_fields_are_described() -> None:
-    for path, schema in nodes(SCHEMA):
-        inside_template = any(f".{name}." in path for name in ("leaderTemplate", "workerTemplate", "metadata"))
-        if path and not inside_template and "volumeClaimTemplates[]" not in path and not path.endswith("[]"):
-            assert schema.get("description") or path == ".metadata", path
+KUBERNETES_OWN = ("leaderTemplate", "workerTemplate", "volumeClaimTemplates")
+"""Fields whose inner schemas are Kubernetes' own."""
+
+
+def own(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every schema that is ours, with its path."""
+    yield path, schema
+    if path.endswith(KUBERNETES_OWN):
+        return
+    for name, part in schema.get("properties", {}).items():
+        yield from own(part, f"{path}.{name}")
+    if "items" in schema:
+        yield from own(schema["items"], f"{path}[]")
+
+
+def test_every_field_of_ours_is_described() -> None:
+    # The API server itself describes the metadata of objects.
+    found = {path: schema.get("description", "") for path, schema in own(SCHEMA) if path != ".metadata"}
+    assert len(found) > 90
+    for path, text in found.items():
+        assert text.endswith("."), path
+        assert "\n" not in text, path
+        assert len(text) > 10, path
+
+
+def shape(schema: dict[str, Any]) -> Any:
+    """A schema as the names of its fields, of lists as one of their items."""
+    if schema["type"] == "array":
+        return [shape(schema["items"])]
+    return {name: shape(part) for name, part in schema.get("properties", {}).items()} or schema["type"]
+
+
+def test_scheduling_has_three_levels() -> None:
+    constraints = {"topology": [{"key": "string"}]}
+    mode = {"single": "object", "all": "object"}
+    composite = {
+        "schedulingPolicy": {"basic": "object", "gang": {"minGroupCount": "integer"}},
+        "schedulingConstraints": constraints,
+        "disruptionMode": mode,
+    }
+    role = {
+        "schedulingPolicy": {"basic": "object", "gang": {"minCount": "integer"}},
+        "schedulingConstraints": constraints,
+        "disruptionMode": mode,
+        "resourceClaims": [{"name": "string", "resourceClaimName": "string", "resourceClaimTemplateName": "string"}],
+    }
+    assert shape(SPEC["scheduling"]) == {**composite, "replica": {**composite, "leader": role, "worker": role}}
+    roles = SPEC["scheduling"]["properties"]["replica"]["properties"]
+    for name in ("leader", "worker"):
+        claims = roles[name]["properties"]["resourceClaims"]
+        assert (claims["maxItems"], claims["x-kubernetes-list-type"]) == (4, "map")
+        assert claims["x-kubernetes-list-map-keys"] == claims["items"]["required"] == ["name"]
+    assert all("required" not in schema for path, schema in own(SPEC["scheduling"]) if not path.endswith("[]"))
+
+
+def test_numbers_have_their_width() -> None:
+    widths = {path: part["format"] for path, part in own(SCHEMA) if part.get("type") == "integer"}
+    wide = {path for path, width in widths.items() if width == "int64"}
+    assert wide == {".status.observedGeneration", ".status.conditions[].observedGeneration"}
+    assert {width for path, width in widths.items() if path not in wide} == {"int32"}
+
+
+def test_budgets_are_numbers_or_percentages() -> None:
+    pace = SPEC["rolloutStrategy"]["properties"]["rollingUpdateConfiguration"]["properties"]
+    for field in ("maxUnavailable", "maxSurge"):
+        assert pace[field]["anyOf"] == [{"type": "integer"}, {"type": "string"}]
+        assert pace[field]["x-kubernetes-int-or-string"] is True
+
+
+def test_conditions_are_a_map_by_their_type() -> None:
+    conditions = SCHEMA["properties"]["status"]["properties"]["conditions"]
+    assert conditions["x-kubernetes-list-map-keys"] == ["type"]
+    assert sorted(conditions["items"]["required"]) == ["lastTransitionTime", "message", "reason", "status", "type"]
+    assert conditions["items"]["properties"]["lastTransitionTime"]["format"] == "date-time"
+    assert "required" not in SCHEMA["properties"]["status"]
+
+
+def test_the_names_of_the_kind() -> None:
+    assert CRD["spec"]["names"] == {
+        "kind": "LeaderWorkerSet",
+        "listKind": "LeaderWorkerSetList",
+        "plural": "leaderworkersets",
+        "shortNames": ["lws"],
+        "singular": "leaderworkerset",
+    }
+    assert (CRD["spec"]["group"], CRD["spec"]["scope"]) == ("leaderworkerset.x-k8s.io", "Namespaced")
+    assert [(v["name"], v["served"], v["storage"]) for v in CRD["spec"]["versions"]] == [("v1", True, True)]
+    assert [c["type"] for c in VERSION["additionalPrinterColumns"]] == ["integer", "integer", "integer", "date"]
+
+
+def test_no_rule_is_in_the_schema() -> None:
+    # What must not change is the validating webhook's business.
+    assert not [path for path, schema in own(SCHEMA) if "x-kubernetes-validations" in schema]
 
 
 def test_the_schema_is_structural() -> None:
