@@ -22,8 +22,8 @@ _DEFAULT_POLICY: Final = {names.LEVEL_LWS: BASIC, names.LEVEL_REPLICA: GANG, nam
 def part(value: Any, *path: str) -> Mapping[str, Any] | None:
     """The object at a path of fields; None where there is none."""
     for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else None
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def active_levels(scheduling: Any) -> list[str]:

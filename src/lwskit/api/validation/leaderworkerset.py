@@ -137,7 +137,7 @@ def _identity(spec: Reader, template: Reader, config: Reader, meta: Mapping[str,
 
 def _general(obj: Mapping[str, Any]) -> list[FieldError]:
     meta = obj.get("metadata")
-    meta = meta if isinstance(meta, Mapping) else {}
+    meta = meta if isinstance(meta, dict) else {}
     errors = validate_metadata(meta, formats.dns_1035_label)
     spec = Reader(obj.get("spec"), "spec", errors)
     template = spec.child("leaderWorkerTemplate")
@@ -158,7 +158,7 @@ def _general(obj: Mapping[str, Any]) -> list[FieldError]:
     errors += _rolling_update(config, replicas)
     policy = template.child("subGroupPolicy")
     annotations = meta.get("annotations")
-    annotations = annotations if isinstance(annotations, Mapping) else {}
+    annotations = annotations if isinstance(annotations, dict) else {}
     if policy.present:
         errors += _sub_groups(policy, size)
     elif names.SUBGROUP_EXCLUSIVE_TOPOLOGY_ANNOTATION in annotations:

@@ -25,7 +25,7 @@ def _texts(value: Any, path: str, errors: list[FieldError]) -> Iterator[tuple[st
     """
     if value is None:
         return
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         errors.append(invalid(path, value, "must be a map of strings"))
         return
     for key, item in sorted(islice(value.items(), _MOST)):
@@ -53,7 +53,7 @@ def _annotations(value: Any, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for key, _ in _texts(value, path, errors):
         errors += [invalid(path, key, fault) for fault in formats.label_key(key.lower())]
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         size = 0
         for key, text in value.items():
             size += len(key.encode()) + (len(text.encode()) if isinstance(text, str) else 0)
@@ -70,7 +70,7 @@ def _owners(value: Any, path: str) -> list[FieldError]:
     for i, owner in enumerate(owners):
         if len(errors) >= ENOUGH:
             break
-        if not isinstance(owner, Mapping):
+        if not isinstance(owner, dict):
             errors.append(invalid(f"{path}[{i}]", owner, "must be an owner reference"))
             continue
         for field in ("apiVersion", "kind", "name", "uid"):
@@ -126,7 +126,7 @@ def validate_metadata(
 
     `path` is put before the paths. Specification: 10 §6.2 rule 1.
     """
-    meta = meta if isinstance(meta, Mapping) else {}
+    meta = meta if isinstance(meta, dict) else {}
     errors = _name(meta, path, name_rule)
     namespace = meta.get("namespace")
     if not namespace:

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from lwskit.api import names
 from lwskit.api.validation.errors import FieldError, invalid
+
+_EMPTY: Final[Mapping[str, Any]] = {}
 
 
 class Reader:
     """An object of a spec, its path, and the list that errors go to."""
 
+    __slots__ = ("errors", "path", "present", "value")
+
     def __init__(self, value: Any, path: str, errors: list[FieldError]) -> None:
         """Read `value`, which None or anything but an object makes empty; the latter is reported."""
         self.path = path
         self.errors = errors
-        self.present = isinstance(value, Mapping)
-        if value is not None and not self.present:
+        self.value: Mapping[str, Any] = _EMPTY
+        self.present = isinstance(value, dict)
+        if self.present:
+            self.value = value
+        elif value is not None:
             errors.append(invalid(path, value, "must be an object"))
-        self.value: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
 
     def at(self, name: str) -> str:
         """The path of a field."""

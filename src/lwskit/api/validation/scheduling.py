@@ -132,7 +132,7 @@ def _delegation(lws: Mapping[str, Any], levels: list[str]) -> list[FieldError]:
         errors.append(required(template_path, "must name a parent Workload template"))
     owners = (part(lws, "metadata") or {}).get("ownerReferences")
     owners = owners if isinstance(owners, list) else []
-    if not any(isinstance(owner, Mapping) and owner.get("controller") is True for owner in owners):
+    if not any(isinstance(owner, dict) and owner.get("controller") is True for owner in owners):
         errors.append(forbidden(template_path, "delegated scheduling requires a controller owner"))
     if parent == "":
         errors.append(required(parent_path, "must name a parent CompositePodGroup"))
