@@ -67,9 +67,18 @@ def _write_query(
     return query(dryRun=dry, fieldManager=field_manager, fieldValidation=field_validation, **more)
 
 
+def _at(kind: Kind, namespace: str | None, name: str | None, subresource: str | None = None) -> str:
+    """The path of one object. Raises InvalidRequest without a name, which would be the path of all of them."""
+    if name is None or name == "":
+        raise InvalidRequest(f"this request is for one {kind.kind}, so it needs a name; it got {name!r}")
+    if kind.namespaced and not namespace:
+        raise InvalidRequest(f"the {kind.kind} {name!r} is in a namespace, which must be given")
+    return kind.path(namespace, name, subresource)
+
+
 def get(kind: Kind, namespace: str | None, name: str, subresource: str | None = None) -> HttpRequest:
     """Read one object or its subresource."""
-    return HttpRequest("GET", kind.path(namespace, name, subresource), headers={"accept": JSON})
+    return HttpRequest("GET", _at(kind, namespace, name, subresource), headers={"accept": JSON})
 
 
 def list_(kind: Kind, namespace: str | None, **params: Any) -> HttpRequest:
@@ -93,7 +102,10 @@ def create(
 ) -> HttpRequest:
     """Create an object in its own namespace; with `subresource`, create that of an object (eviction, token…)."""
     meta = obj["metadata"]
-    path = kind.path(meta.get("namespace"), meta["name"] if subresource else None, subresource)
+    if subresource:
+        path = _at(kind, meta.get("namespace"), meta.get("name"), subresource)
+    else:
+        path = kind.path(meta.get("namespace"))
     params = _write_query(dry_run, field_manager, field_validation)
     return HttpRequest("POST", path, params, _headers(JSON), encode(obj))
 
@@ -109,7 +121,7 @@ def update(
 ) -> HttpRequest:
     """Replace an object or its subresource."""
     meta = obj["metadata"]
-    path = kind.path(meta.get("namespace"), meta["name"], subresource)
+    path = _at(kind, meta.get("namespace"), meta.get("name"), subresource)
     params = _write_query(dry_run, field_manager, field_validation)
     return HttpRequest("PUT", path, params, _headers(JSON), encode(obj))
 
@@ -132,7 +144,7 @@ def patch(
         raise InvalidRequest("a server-side apply needs a field manager")
     params = _write_query(dry_run, field_manager, field_validation, force=force)
     encoded = _plain_in_yaml(encode(body)) if patch_type is PatchType.APPLY else encode(body)
-    return HttpRequest("PATCH", kind.path(namespace, name, subresource), params, _headers(patch_type.value), encoded)
+    return HttpRequest("PATCH", _at(kind, namespace, name, subresource), params, _headers(patch_type.value), encoded)
 
 
 def typed(kind: Kind, obj: Obj, subresource: str | None = None) -> Obj:
@@ -171,7 +183,7 @@ def delete(
     """Delete one object, on preconditions of UID and resourceVersion where given."""
     return HttpRequest(
         "DELETE",
-        kind.path(namespace, name),
+        _at(kind, namespace, name),
         (),
         _headers(JSON),
         orjson.dumps(_delete_options(propagation, uid, resource_version, grace_seconds, dry_run)),
