@@ -14,7 +14,8 @@ def text(report: Report) -> Iterator[str]:
     """Lines for people: a place, a code, the field and what is wrong, hints below, and a summary."""
     for finding in report.findings:
         fault, place = finding.fault, finding.place
-        where = f"{place.file}:{place.line}:{place.column}" if place.line else place.file
+        file = _one_line(place.file)
+        where = f"{file}:{place.line}:{place.column}" if place.line else file
         yield f"{where}: {finding.severity.value} {fault.code.code}: {_said(finding)}"
         if fault.hint:
             yield f"    {fault.hint}"
@@ -70,7 +71,7 @@ def _said(finding: Finding) -> str:
 
 
 def _one_line(message: str) -> str:
-    return " ".join(message.split("\n"))
+    return " ".join(message.splitlines())
 
 
 def _as_data(finding: Finding) -> dict[str, Any]:
