@@ -45,7 +45,9 @@ DEPTH = 100
 """Levels of a request from which on it may be refused for its depth."""
 _SHOWN = 200
 _KIND = "AdmissionReview"
+_TEXTS = ("uid", "operation", "namespace", "name")
 _VERSIONS = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
+_VERSIONS_OR_NONE = (*_VERSIONS, None, "")
 
 Handler = Callable[[Obj], Obj]
 """From a review's `request` to its `response`; must not change the request. `patch` is a list of operations here."""
@@ -136,12 +138,11 @@ def validator(
             case operation:
                 return errored(400, f"unknown operation {_cut(operation)}")
         objects: list[Any] = [request.get(field) for field in fields]
-        if not all(isinstance(obj, dict) for obj in objects):
-            return errored(400, f"there is no {' and '.join(fields)} to decode")
-        if kind is not None:
-            for obj in objects:
-                if fault := _of_another_kind(obj, kind):
-                    return errored(400, fault)
+        for obj in objects:
+            if not isinstance(obj, dict):
+                return errored(400, f"there is no {' and '.join(fields)} to decode")
+            if kind is not None and (fault := _of_another_kind(obj, kind)):
+                return errored(400, fault)
         if function is not None:
             function(*objects, warn)  # type: ignore[call-arg]
         return allowed()
@@ -217,12 +218,13 @@ def review(
         return _undecoded(400, f"the request body is not JSON: {error}")
     if not isinstance(decoded, dict) or not isinstance(decoded.get("request"), dict):
         return _undecoded(400, "the request body is not an AdmissionReview with a request")
-    if decoded.get("apiVersion") not in (None, "", *_VERSIONS):
+    if decoded.get("apiVersion") not in _VERSIONS_OR_NONE:
         return _undecoded(400, f"apiVersion={_cut(decoded['apiVersion'])}, expected one of {', '.join(_VERSIONS)}")
-    if decoded.get("kind") not in (None, "", _KIND):
+    if decoded.get("kind") not in (_KIND, None, ""):
         return _undecoded(400, f"kind={_cut(decoded['kind'])}, expected {_KIND}")
-    for name in ("uid", "operation", "namespace", "name"):
-        if not isinstance(decoded["request"].get(name, ""), str | None):
+    request = decoded["request"]
+    for name in _TEXTS:
+        if (value := request.get(name)) is not None and not isinstance(value, str):
             return _undecoded(400, f"request.{name} must be a text")
     return 200, orjson.dumps(respond(handler, decoded, on_panic))
 

@@ -23,8 +23,6 @@ def _texts(value: Any, path: str, errors: list[FieldError]) -> Iterator[tuple[st
 
     Of a map with more entries than anybody writes only so many are looked at: API servers check metadata themselves.
     """
-    if value is None:
-        return
     if not isinstance(value, dict):
         errors.append(invalid(path, value, "must be a map of strings"))
         return
@@ -133,8 +131,15 @@ def validate_metadata(
         errors.append(required(f"{path}.namespace", ""))
     elif isinstance(namespace, str):
         errors += [invalid(f"{path}.namespace", namespace, fault) for fault in formats.dns_1123_label(namespace)]
-    errors += _labels(meta.get("labels"), f"{path}.labels")
-    errors += _annotations(meta.get("annotations"), f"{path}.annotations")
-    errors += _owners(meta.get("ownerReferences"), f"{path}.ownerReferences")
-    errors += _finalizers(meta.get("finalizers"), f"{path}.finalizers")
+    for field, check in _CHECKS:
+        if (value := meta.get(field)) is not None:
+            errors += check(value, f"{path}.{field}")
     return errors
+
+
+_CHECKS: Final = (
+    ("labels", _labels),
+    ("annotations", _annotations),
+    ("ownerReferences", _owners),
+    ("finalizers", _finalizers),
+)
