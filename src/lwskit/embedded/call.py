@@ -77,7 +77,7 @@ class Call:
 
 def read_call(request: HttpRequest, user: str, registry: Registry) -> Call:
     """Take a request apart. Raises UnknownPathError, and the ApiError for a resource or verb that is not served."""
-    parts = [unquote(p) for p in request.path.split("/") if p]
+    parts = [p for p in unquote(request.path).split("/") if p]
     if len(parts) >= 2 and parts[0] == "api":
         group, version, rest = "", parts[1], parts[2:]
     elif len(parts) >= 3 and parts[0] == "apis":
@@ -144,7 +144,16 @@ def _check(call: Call) -> None:
         if call.verb == "create":
             raise bad_request("an empty namespace may not be set during creation")
         raise no_such_resource()
+    _check_name(call.name)
     _check_options(call)
+
+
+def _check_name(name: str) -> None:
+    """Raises InvalidRequest for a name that no path of the API has."""
+    if name in (".", ".."):
+        raise bad_request(f'Name parameter invalid: "{name}": may not be \'{name}\'')
+    if "%" in name:
+        raise bad_request(f'Name parameter invalid: "{name}": may not contain \'%\'')
 
 
 def _check_options(call: Call) -> None:

@@ -150,7 +150,7 @@ class _Handler:
             return response
         asked = HttpRequest(
             request.method,
-            request.path,
+            request.rel_url.raw_path,
             tuple(parse_qsl(request.query_string, keep_blank_values=True)),
             {k.lower(): v for k, v in request.headers.items()},
             body,

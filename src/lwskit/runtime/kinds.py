@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from urllib.parse import quote
+
+from lwskit.runtime.errors import InvalidRequest
+
+_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._:-]*")
+"""Names that stand in a path as they are: nearly all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +37,38 @@ class Kind:
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """The URL path of the collection, of one object or of its subresource; no namespace means all of them."""
+        """The URL path of the collection, of one object or of its subresource; no namespace means all of them.
+
+        Only without a name (None) it is the collection's. Raises InvalidRequest for a name or namespace that cannot
+        stand in a path: empty, not text, `.`, `..`, or with `/` or `%`. Source: Kubernetes documentation, "Object Names
+        and IDs", path segment names.
+        """
         parts = [f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"]
         if self.namespaced and namespace:
-            parts.append(f"namespaces/{namespace}")
+            parts.append(f"namespaces/{self._segment('namespace', namespace)}")
         parts.append(self.plural)
-        if name:
-            parts.append(name)
+        if name is not None:
+            parts.append(self._segment("name", name))
             if subresource:
-                parts.append(subresource)
+                parts += [self._segment("subresource", part) for part in subresource.split("/")]
         return "/".join(parts)
+
+    def _segment(self, what: str, text: str) -> str:
+        """A name as it stands in a path, percent-encoded where it must be."""
+        if not isinstance(text, str):
+            raise InvalidRequest(f"the {what} of a {self.kind} must be text, not {text!r}")
+        if _PLAIN.fullmatch(text):
+            return text
+        if not text:
+            raise InvalidRequest(f"the {what} of a {self.kind} must not be empty")
+        if text in (".", "..") or "/" in text or "%" in text:
+            raise InvalidRequest(
+                f"{text!r} cannot be the {what} of a {self.kind}: it must not be '.' or '..', or have '/' or '%'"
+            )
+        try:
+            return quote(text, safe=":@!$&'()*+,;=~")
+        except UnicodeEncodeError as e:
+            raise InvalidRequest(f"{text!r} cannot be the {what} of a {self.kind}: it is not valid Unicode") from e
 
 
 NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)

@@ -11,6 +11,7 @@ from pathlib import Path
 import aiohttp
 import orjson
 import pytest
+from yarl import URL
 
 from lwskit.embedded.http import serve
 from lwskit.runtime.clock import RealClock
@@ -94,3 +95,21 @@ async def test_the_kubeconfig_goes_with_the_server(tmp_path: Path):
         with served.kubeconfig(path):
             assert served.token in path.read_text()
         assert not path.exists()
+
+
+async def test_paths_are_decoded_once_and_before_they_are_split():
+    api = server()
+    await client(api).create(CONFIG_MAP, config_map("x"))
+    async with serving(api) as served, session(served, served.token) as http:
+        base = f"{served.url}/api/v1/namespaces/default/configmaps"
+        for path, code, text in (
+            ("/x", 200, "ConfigMap"),
+            ("%2Fx", 200, "ConfigMap"),
+            ("/a%2Fb", 404, "the server could not find the requested resource"),
+            ("/a%3Fb", 404, 'configmaps "a?b" not found'),
+            ("/a%252Fb", 400, "Name parameter invalid: \"a%2Fb\": may not contain '%'"),
+            ("/%2E%2E", 400, "Name parameter invalid: \"..\": may not be '..'"),
+        ):
+            async with http.get(URL(base + path, encoded=True)) as answer:
+                body = await answer.json()
+                assert (answer.status, body.get("message", body["kind"])) == (code, text)
