@@ -140,9 +140,13 @@ def _check(call: Call) -> None:
         raise method_not_allowed()
     if call.verb in ("update", "patch") and not call.name:
         raise method_not_allowed()
-    if call.verb in ("create", "update", "patch", "get", "delete") and resource.namespaced and not call.namespace:
+    if call.verb not in ("list", "watch") and resource.namespaced and not call.namespace:
+        if resource.custom is not None:
+            raise UnknownPathError
         if call.verb == "create":
             raise bad_request("an empty namespace may not be set during creation")
+        if call.verb == "deletecollection":
+            raise method_not_allowed()
         raise no_such_resource()
     _check_name(call.name)
     _check_options(call)

@@ -7,7 +7,15 @@ import random
 import pytest
 
 from lwskit.embedded.writes import generated_name
-from lwskit.runtime.errors import AlreadyExists, Conflict, Forbidden, Invalid, InvalidRequest, NotFound
+from lwskit.runtime.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Invalid,
+    InvalidRequest,
+    MethodNotAllowed,
+    NotFound,
+)
 from lwskit.runtime.kinds import (
     CONFIG_MAP,
     CUSTOM_RESOURCE_DEFINITION,
@@ -245,3 +253,14 @@ async def test_what_may_not_change():
     await c.create(POD, pod())
     with pytest.raises(Invalid, match="pod updates may not change fields other than"):
         await c.patch(POD, "a", {"spec": {"hostname": "h"}}, "default")
+
+
+async def test_a_collection_is_deleted_in_one_namespace_only():
+    c = client(server())
+    await c.create(CONFIG_MAP, config_map())
+    with pytest.raises(MethodNotAllowed, match="the server does not allow this method on the requested resource"):
+        await c.delete_collection(CONFIG_MAP)
+    await c.create(CUSTOM_RESOURCE_DEFINITION, widget_crd())
+    with pytest.raises(NotFound, match="404 page not found"):
+        await c.delete_collection(WIDGET)
+    assert len((await c.list(CONFIG_MAP))["items"]) == 1
