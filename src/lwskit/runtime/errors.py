@@ -6,6 +6,7 @@ The leaves of ApiError stand for the reasons of an API server's Status (specific
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 
@@ -198,16 +199,49 @@ _BY_CODE = {leaf.code: leaf for leaf in reversed(_LEAVES)} | {409: Conflict}
 def error_from_status(status: Mapping[str, Any], code: int | None = None, retry_after: float | None = None) -> ApiError:
     """The error for a Status body: by its reason first, then by its code (specification: 70 §6.3).
 
-    `code` is the HTTP status where the body has none; `retry_after` the server's Retry-After in seconds.
+    `code` is the HTTP status where the body has none; `retry_after` the server's Retry-After in seconds. Fields of the
+    body that are not of their type are taken as absent.
     """
-    number = int(status.get("code") or code or 500)
-    reason = status.get("reason") or ""
+    if not isinstance(status, Mapping):
+        status = {}
+    number = _code(status.get("code")) or code or 500
+    reason = _text(status.get("reason"))
     leaf = _BY_REASON.get(reason) or _BY_CODE.get(number) or ApiError
-    message = status.get("message") or f"the server answered {number} without a message"
-    details = status.get("details") or {}
-    if retry_after is None and details.get("retryAfterSeconds"):
-        retry_after = float(details["retryAfterSeconds"])
+    message = _text(status.get("message")) or f"the server answered {number} without a message"
+    details = _details(status.get("details"))
+    if retry_after is None:
+        retry_after = seconds(details.get("retryAfterSeconds")) or None
     return leaf(message, code=number, reason=reason or leaf.reason, details=details, retry_after=retry_after)
+
+
+def seconds(value: Any) -> float | None:
+    """A number of seconds to wait, as a server gives it; None for what is none, or negative, or not finite."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if 0 <= number < inf else None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _code(value: Any) -> int:
+    return value if isinstance(value, int) and 400 <= value <= 599 else 0
+
+
+def _details(value: Any) -> dict[str, Any]:
+    """The details, with such causes only as can be read."""
+    if not isinstance(value, Mapping):
+        return {}
+    details = dict(value)
+    if "causes" in details:
+        causes = details["causes"] if isinstance(details["causes"], list) else []
+        details["causes"] = [cause for cause in causes if isinstance(cause, Mapping)]
+    return details
 
 
 def is_too_large_version(error: ApiError) -> bool:
@@ -216,4 +250,4 @@ def is_too_large_version(error: ApiError) -> bool:
     if any(c.get("reason") == "ResourceVersionTooLarge" for c in causes):
         return True
     text = "Too large resource version"
-    return error.code == 504 and (text in error.message or any(text in c.get("message", "") for c in causes))
+    return error.code == 504 and (text in error.message or any(text in _text(c.get("message")) for c in causes))
