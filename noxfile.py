@@ -50,10 +50,11 @@ def imports(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The pages: links lead somewhere, the commands shown exist, and the table of checklists is current."""
+    """The pages: links lead somewhere, the commands shown exist, and what is made from code is current."""
     install(session, "test")
     session.run("python", "-m", "tools.check_docs")
     session.run("python", "-m", "tools.checklist", "--check")
+    session.run("python", "-m", "tools.names_page", "--check")
 
 
 @nox.session

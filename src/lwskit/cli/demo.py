@@ -48,7 +48,7 @@ class View:
         """Whether the set says of its present generation that all groups are ready."""
         status = self.lws.get("status") or {}
         return (
-            is_true(self.lws, "Available")
+            is_true(self.lws, names.CONDITION_AVAILABLE)
             and status.get("observedGeneration") == generation_of(self.lws)
             and status.get("readyReplicas", 0) == self.replicas
         )

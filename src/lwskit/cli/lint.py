@@ -6,8 +6,9 @@ import sys
 
 import click
 
+from lwskit.api import names
+
 OUTPUT_NAMES = ("text", "json", "github")
-SCHEDULERS = ("kubernetes", "volcano")
 CLEAN, FOUND, UNREADABLE = 0, 1, 2
 
 
@@ -24,8 +25,8 @@ CLEAN, FOUND, UNREADABLE = 0, 1, 2
 )
 @click.option(
     "--scheduler",
-    type=click.Choice(SCHEDULERS),
-    help="The manager has the gate WorkloadAwareScheduling and this provider; else spec.scheduling is refused.",
+    type=click.Choice(names.SCHEDULER_PROVIDERS),
+    help=f"The manager has {names.WORKLOAD_AWARE_SCHEDULING_GATE} and this provider; else spec.scheduling is refused.",
 )
 @click.pass_context
 def command(

@@ -12,7 +12,7 @@ from lwskit.lint.findings import Fault
 from lwskit.lint.rules.paths import SUBGROUPS, TEMPLATE
 from lwskit.runtime.objects import Obj
 
-_GATE = "requires the WorkloadAwareScheduling feature gate"
+_GATE = f"requires the {names.WORKLOAD_AWARE_SCHEDULING_GATE} feature gate"
 
 
 def hinted(fault: Fault, lws: Obj, old: Obj | None) -> Fault:

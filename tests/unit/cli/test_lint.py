@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from lwskit.api import names
-from lwskit.cli.lint import OUTPUT_NAMES, SCHEDULERS, command
+from lwskit.cli.lint import OUTPUT_NAMES, command
 from lwskit.lint import files
 from lwskit.lint.output import OUTPUTS
 from tests.unit.lint.support import lws
@@ -167,7 +166,6 @@ def test_scheduling_needs_the_gate(tmp_path: Path) -> None:
 
 def test_choices_are_what_there_is() -> None:
     assert set(OUTPUT_NAMES) == set(OUTPUTS)
-    assert set(SCHEDULERS) == set(names.SCHEDULER_PROVIDERS)
 
 
 def test_the_samples_are_accepted() -> None:
