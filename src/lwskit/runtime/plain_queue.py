@@ -67,11 +67,11 @@ class PlainQueue(BaseQueue[T]):
 
     def done(self, request: T) -> None:
         """Say that work on a request that `get` gave out has ended; what waited for its lane is queued."""
-        lane = self._lane_of(request)
-        started = self._processing.pop(lane, None)
-        if started is None:
+        lane = self._lane_in_work(request, self._lane_of(request))
+        held = self._processing.pop(lane, None)
+        if held is None:
             return
-        self.work_duration.observe(self._now() - started)
+        self.work_duration.observe(self._now() - held[0])
         waiting = self._blocked.pop(lane, None)
         if waiting:
             self._queue.extend(waiting)
@@ -105,7 +105,7 @@ class PlainQueue(BaseQueue[T]):
                 continue
             request, since = self._wanted.pop(request)
             now = self._now()
-            self._processing[lane] = now
+            self._processing[lane] = (now, request)
             self.queue_duration.observe(now - since)
             return request, 0
         return None

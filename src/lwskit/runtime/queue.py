@@ -178,12 +178,12 @@ class WorkQueue(BaseQueue[T]):
 
     def done(self, request: T) -> None:
         """Say that work on a request that `get` gave out has ended; its lane is free again."""
-        lane = request if self._lane is None else self._lane(request)
-        started = self._processing.pop(lane, None)
-        if started is None:
+        lane = request if self._lane is None else self._lane_in_work(request, self._lane(request))
+        held = self._processing.pop(lane, None)
+        if held is None:
             return
         works = self._works
-        works.append(self._now() - started)
+        works.append(self._now() - held[0])
         if len(works) >= FLUSH:
             self.work_duration.flush()
         if not self._blocked:
@@ -223,7 +223,7 @@ class WorkQueue(BaseQueue[T]):
                     continue
                 now = self._now()
                 del self._entries[request]
-                processing[lane] = now
+                processing[lane] = (now, request)
                 self._ready -= 1
                 level.depth -= 1
                 waits = self._waits

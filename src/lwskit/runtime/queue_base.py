@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from typing import Generic, TypeVar, cast
 
+import structlog
+
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import LwskitError
 from lwskit.runtime.limiters import Limiter
@@ -16,6 +18,8 @@ from lwskit.runtime.stats import Histogram
 
 SLACK = 1e-6
 """Seconds by which a timer may be early."""
+
+log = structlog.get_logger(__name__)
 
 T = TypeVar("T", bound=Hashable)
 
@@ -37,7 +41,7 @@ class BaseQueue(ABC, Generic[T]):
         self._now = clock.monotonic
         self._lane = lane
         self._limiter = limiter
-        self._processing: dict[Hashable, float] = {}
+        self._processing: dict[Hashable, tuple[float, T]] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
@@ -50,6 +54,8 @@ class BaseQueue(ABC, Generic[T]):
         """Seconds from ready to given out."""
         self.work_duration = Histogram()
         """Seconds from given out to done."""
+        self.on_defect: Callable[[Exception], None] = _log_defect
+        """Told when a function that was to make requests for this queue failed; its controller counts that."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -105,7 +111,7 @@ class BaseQueue(ABC, Generic[T]):
 
     def processing_since(self) -> list[float]:
         """When each request in work was given out, in the clock's monotonic seconds."""
-        return list(self._processing.values())
+        return [since for since, _ in self._processing.values()]
 
     def shut_down(self) -> None:
         """Stop: adds are ignored from now on, and every waiting `get` returns."""
@@ -123,6 +129,13 @@ class BaseQueue(ABC, Generic[T]):
     @abstractmethod
     def _promote(self) -> float | None:
         """Make ready what is due; returns when the next is, in the clock's monotonic seconds."""
+
+    def _lane_in_work(self, request: T, lane: Hashable) -> Hashable:
+        """The lane that was taken for a request in work, also if the lane function answers differently by now."""
+        held = self._processing.get(lane)
+        if held is not None and held[1] == request:
+            return lane
+        return next((lane for lane, (_, other) in self._processing.items() if other == request), lane)
 
     def _delay_of(self, request: T, after: float, rate_limited: bool) -> float:
         delay = after
@@ -158,6 +171,10 @@ class BaseQueue(ABC, Generic[T]):
             if not waiter.done():
                 waiter.set_result(None)
                 return
+
+
+def _log_defect(error: Exception) -> None:
+    log.error("a function that makes requests failed", error=repr(error), exc_info=error)
 
 
 def newer_payload(old: T, new: T, *, is_retry: bool) -> T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -64,6 +65,20 @@ class Result:
     reason: str = ""
     priority: int | None = None
     error: Exception | None = None
+
+    def __post_init__(self) -> None:
+        """Raises TypeError or ValueError for a field that is none of this."""
+        after = self.after
+        if isinstance(after, bool) or not isinstance(after, int | float):
+            raise TypeError(f"Result(after=…) is {type(after).__name__}; give a number of seconds")
+        if not math.isfinite(after):
+            raise ValueError(f"Result(after={after}) is no time; give a finite number of seconds")
+        if not isinstance(self.requeue, bool):
+            raise TypeError(f"Result(requeue=…) is {type(self.requeue).__name__}; give True or False, or after=seconds")
+        if self.priority is not None and (isinstance(self.priority, bool) or not isinstance(self.priority, int)):
+            raise TypeError(f"Result(priority=…) is {type(self.priority).__name__}; give an int or None")
+        if self.error is not None and not isinstance(self.error, Exception):
+            raise TypeError(f"Result(error=…) is {type(self.error).__name__}; give an exception or None")
 
 
 DONE = Result()

@@ -506,11 +506,11 @@ async def test_warmed_up_sources_are_not_started_again(clock: Clock) -> None:
 
 
 async def test_a_worker_that_dies_ends_the_controller(clock: Clock) -> None:
-    async def reconcile(request: Request) -> None:
+    async def stray() -> tuple[Request, int]:
         raise asyncio.CancelledError
 
-    controller = make(clock, reconcile)
-    controller.queue.add(A)
+    controller = make(clock, Script(clock))
+    controller.queue.get = stray  # type: ignore[method-assign]
     with pytest.raises(TaskCancelled, match="controller test worker"):
         await controller.run()
 

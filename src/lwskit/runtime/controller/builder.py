@@ -8,6 +8,7 @@ from typing import Any
 
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.controller.controller import Controller, ControllerError, Reconcile
+from lwskit.runtime.controller.defects import reconcile_problem
 from lwskit.runtime.controller.handler import AsyncMap, Handler, for_object, for_owner
 from lwskit.runtime.controller.predicate import Predicate
 from lwskit.runtime.controller.source import InformerLike, KindSource, Source
@@ -17,10 +18,12 @@ class Builder:
     """Collects what a controller watches.
 
     `Builder(reconcile, clock=…, rng=…).for_(sets).owns(stateful_sets).build()`; the name is by default the lower-cased
-    kind of `for_`.
+    kind of `for_`. Raises ControllerError for a reconcile that is no coroutine function.
     """
 
     def __init__(self, reconcile: Reconcile, *, clock: Clock, rng: random.Random, name: str = "") -> None:
+        if problem := reconcile_problem(reconcile):
+            raise ControllerError(f"controller {name}: {problem}" if name else f"no controller can be built: {problem}")
         self._reconcile = reconcile
         self._clock = clock
         self._rng = rng

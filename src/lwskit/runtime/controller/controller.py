@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 
 from lwskit.runtime.clock import Clock, random_uuid
+from lwskit.runtime.controller.defects import Defect, Lanes, checked_result, reconcile_problem
 from lwskit.runtime.controller.options import ControllerDefaults
 from lwskit.runtime.controller.predicate import Predicate
 from lwskit.runtime.controller.source import Source
@@ -89,6 +90,8 @@ class Controller:
     ) -> None:
         if concurrency is not None and concurrency < 1:
             raise ControllerError(f"controller {name}: concurrency is {concurrency}, at least 1 is needed")
+        if problem := reconcile_problem(reconcile):
+            raise ControllerError(f"controller {name}: {problem}")
         self.name = name
         self.kind = kind
         self.stats = ControllerStats()
@@ -97,7 +100,7 @@ class Controller:
         self._predicates = tuple(predicates)
         self._clock = clock
         self._rng = rng
-        self._lane = lane or _place
+        self._lane = _place if lane is None else Lanes(lane, name, self._on_defect)
         self._queue = queue
         self._grace = grace
         self._concurrency = concurrency
@@ -150,6 +153,7 @@ class Controller:
                 self._queue = WorkQueue(self._clock, lane=self._lane, debounce=self._options.debounce)
             else:
                 self._queue = PlainQueue(self._clock, lane=self._lane)
+            self._queue.on_defect = self._on_defect
         return self._queue
 
     def watch(self, source: Source) -> None:
@@ -244,11 +248,19 @@ class Controller:
             self.stats.active += 1
             started = self._clock.monotonic()
             try:
-                result = await self._call(request)
+                result = checked_result(await self._call(request), self.name) or DONE
+            except asyncio.CancelledError as error:
+                worker = asyncio.current_task()
+                if worker is None or worker.cancelling():
+                    raise
+                # Nobody cancelled this worker: the reconcile waited for something that was cancelled.
+                text = f"reconcile of controller {self.name} was cancelled, but not by the controller"
+                defect = Defect(f"{text}: it waited for a task or future that somebody else cancelled")
+                defect.__cause__ = error
+                self._fail(request, priority, defect)
             except Exception as error:
                 self._fail(request, priority, error)
             else:
-                result = result or DONE
                 if result.error is not None:
                     if result.requeue or result.after > 0:
                         log.warning("a reconcile that fails is retried with back-off; when else it asks for is ignored")
@@ -298,12 +310,20 @@ class Controller:
             self.stats.panics += 1
             if not self._options.recover:
                 raise error
-            log.error("reconcile failed", error=f"panic: {error!r} [recovered]", exc_info=error)
+            _log_panic("reconcile failed", error)
         if terminal or isinstance(error, LwskitError | OSError):
             reason = error.reason if isinstance(error, ApiError) else type(error).__name__
-            log.error("reconcile failed", error=str(error), reason=reason, terminal=terminal)
+            log.error("reconcile failed", error=_text(error), reason=reason, terminal=terminal)
         if not terminal:
             self.queue.add(request, priority, rate_limited=True)
+
+    def _on_defect(self, error: Exception) -> None:
+        """Count and log what a handler, a predicate or the lane did wrong; nothing else suffers from it."""
+        if isinstance(error, LwskitError | OSError):
+            log.error("a function of the controller failed", controller=self.name, error=_text(error))
+            return
+        self.stats.panics += 1
+        _log_panic("a function of the controller failed", error, controller=self.name)
 
     def _settle(self, request: Request, priority: int, result: Result) -> None:
         """Do what a reconcile that did not fail asks for."""
@@ -335,10 +355,41 @@ def _place(request: Request) -> Hashable:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error, what it was raised from, and the members of groups."""
-    yield error
-    if isinstance(error, BaseExceptionGroup):
-        for member in error.exceptions:
-            yield from _chain(member)
-    if error.__cause__ is not None:
-        yield from _chain(error.__cause__)
+    """An error, what it was raised from, and the members of groups, each once: causes may form a circle."""
+    seen: set[int] = set()
+    waiting = [error]
+    while waiting:
+        found = waiting.pop()
+        if id(found) in seen:
+            continue
+        seen.add(id(found))
+        yield found
+        if isinstance(found, BaseExceptionGroup):
+            waiting.extend(found.exceptions)
+        if found.__cause__ is not None:
+            waiting.append(found.__cause__)
+
+
+def _log_panic(what: str, error: Exception, **fields: Any) -> None:
+    """Log a defect: with its traceback, unless its text says already which function did what."""
+    if isinstance(error, Defect):
+        log.error(what, error=f"panic: {error} [recovered]", **fields)
+    else:
+        log.error(what, error=f"panic: {_text(error, repr)} [recovered]", exc_info=_printable(error), **fields)
+
+
+def _text(error: BaseException, form: Callable[[object], str] = str) -> str:
+    """The error in words, also if its own method for that fails."""
+    try:
+        return form(error)
+    except Exception as problem:
+        return f"{type(error).__name__} (its text cannot be read: {type(problem).__name__})"
+
+
+def _printable(error: Exception) -> Exception | None:
+    """The error if its traceback can be printed."""
+    try:
+        str(error)
+    except Exception:
+        return None
+    return error

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from lwskit.runtime.controller.defects import checked_requests
 from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import Obj, group_of, uid_of, version_of
 from lwskit.runtime.request import Request
@@ -131,7 +132,12 @@ def from_map(function: Callable[[Obj], Iterable[Request]]) -> Handler:
     """A handler that asks for whatever `function` returns for an object; of an update first for the old one's."""
 
     def handle(event: Event) -> Iterable[Request]:
-        return dict.fromkeys(request for obj in objects_of(event) for request in function(obj))
+        if isinstance(event, Update):
+            return dict.fromkeys((*asked(event.old), *asked(event.new)))
+        return dict.fromkeys(asked(event.obj))
+
+    def asked(obj: Obj) -> Iterable[Request]:
+        return checked_requests(function(obj), function)
 
     return handle
 
@@ -152,7 +158,7 @@ class AsyncMap:
         """
         found: dict[Request, None] = {}
         for obj in objects_of(event):
-            found |= dict.fromkeys(await self._function(obj))
+            found |= dict.fromkeys(checked_requests(await self._function(obj), self._function))
         return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
+from lwskit.runtime.controller.defects import checked_requests
 from lwskit.runtime.controller.handler import (
     LOW_PRIORITY,
     AsyncMap,
@@ -74,7 +75,10 @@ class InformerLike(Protocol):
 
 
 class Dispatcher:
-    """Puts events through predicates and a handler into a queue; what an informer is given as its handler."""
+    """Puts events through predicates and a handler into a queue; what an informer is given as its handler.
+
+    What those raise is told to the queue's `on_defect`, and the event has no request.
+    """
 
     def __init__(
         self,
@@ -106,14 +110,19 @@ class Dispatcher:
         self._dispatch(event, priority_of(event))
 
     def _dispatch(self, event: Event, priority: int) -> None:
-        for predicate in self._predicates:
-            if not predicate(event):
-                return
+        try:
+            for predicate in self._predicates:
+                if not predicate(event):
+                    return
+            requests = checked_requests(self._handler(event), self._handler)
+        except Exception as error:
+            self._queue.on_defect(error)
+            return
         if self._priority is not None:
             priority = self._priority
         add = self._queue.add
         # What a handler asks for twice is folded by the queue.
-        for request in self._handler(event):
+        for request in requests:
             add(request, priority)
 
 
@@ -149,10 +158,15 @@ class AsyncDispatcher:
 
     async def dispatch(self, event: Event) -> None:
         """Queue the requests for one event, unless a predicate drops it. When cancelled, none of them is queued."""
-        if not all(predicate(event) for predicate in self._predicates):
+        try:
+            if not all(predicate(event) for predicate in self._predicates):
+                return
+            requests = await self._handler.requests(event)
+        except Exception as error:
+            self._queue.on_defect(error)
             return
         priority = priority_of(event) if self._priority is None else self._priority
-        for request in await self._handler.requests(event):
+        for request in requests:
             self._queue.add(request, priority)
 
 
