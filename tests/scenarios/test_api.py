@@ -14,9 +14,10 @@ from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.client.transport import HttpRequest, HttpResponse
 from lwskit.runtime.errors import ApiError, Forbidden, Invalid
+from lwskit.runtime.kinds import CUSTOM_RESOURCE_DEFINITION
 from lwskit.runtime.objects import Obj
 from lwskit.testing.cluster import TestCluster
-from tests.scenarios.support import Sets, set_object
+from tests.scenarios.support import Sets, pod_template, set_object
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 FULL = {"type": "RollingUpdate", "rollingUpdateConfiguration": {"partition": 2, "maxUnavailable": "30%", "maxSurge": 3}}
@@ -69,6 +70,27 @@ async def test_columns(cluster: TestCluster, sets: Sets):
         live["status"]["updatedReplicas"],
     ]
     assert (await send(cluster, "GET", "none", TABLE)).status == 404
+
+
+async def test_the_kind_is_served_as_it_is_written(cluster: TestCluster):
+    """10 §1: the schema is structural, the names are accepted, and of templates' metadata five fields are kept."""
+    crd = await cluster.client.get(CUSTOM_RESOURCE_DEFINITION, names.CRD_NAME)
+    conditions = {c["type"]: c["status"] for c in crd["status"]["conditions"]}
+    assert conditions == {"NamesAccepted": "True", "Established": "True"}
+    kept = {
+        "annotations": {"a": "1"},
+        "finalizers": ["example.com/f"],
+        "labels": {"b": "2"},
+        "name": "n",
+        "namespace": "m",
+    }
+    template = pod_template("img:v1") | {"metadata": {**kept, "generateName": "g-", "uid": "u", "newer": 1}}
+    claim = {"metadata": {**kept, "ownerReferences": []}, "spec": {"accessModes": ["ReadWriteOnce"], "newer": 1}}
+    spec = await tried(cluster, {"leaderTemplate": template, "volumeClaimTemplates": [claim]}, newer={"deep": 1})
+    assert spec["leaderWorkerTemplate"]["leaderTemplate"]["metadata"] == kept
+    (stored,) = spec["leaderWorkerTemplate"]["volumeClaimTemplates"]
+    assert (stored["metadata"], stored["spec"]) == (kept, {"accessModes": ["ReadWriteOnce"]})
+    assert "newer" not in spec
 
 
 async def test_numbers(cluster: TestCluster):
