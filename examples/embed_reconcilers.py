@@ -86,7 +86,7 @@ async def main(clock: Clock, rng: random.Random, tell: Callable[[str], object] =
             group_controller(watches, executor, clock, rng),
         ):
             manager.add(runnable)
-        await register(cluster.server, cluster.client, handlers())
+        await register(cluster.server, cluster.client, handlers(rng))
 
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(manager.run(), name="manager")
