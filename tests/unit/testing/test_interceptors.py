@@ -36,7 +36,7 @@ class FakeServer:
 
     async def send(self, request, *, timeout=None):
         self.sent.append(request)
-        return HttpResponse(200, b"{}")
+        return HttpResponse(200, b'{"metadata": {}, "items": []}')
 
     @asynccontextmanager
     async def stream(self, request, *, idle_timeout=None):

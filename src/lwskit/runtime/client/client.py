@@ -119,7 +119,7 @@ class Client:
             "resourceVersionMatch": resource_version_match,
             **(params or {}),
         }
-        return await self._call(requests.list_(kind, namespace, **options))
+        return requests.read_list(await self._call(requests.list_(kind, namespace, **options)), kind)
 
     async def list_all(
         self,
@@ -331,9 +331,9 @@ class Client:
     async def _watch(self, request: HttpRequest, idle_timeout: float | None) -> AsyncIterator[StreamResponse]:
         async with self.transport.stream(request, idle_timeout=idle_timeout) as response:
             _log_warnings(request, response.headers)
-            if response.status >= 400:
+            if not requests.is_success(response.status):
                 body = await response.read()
-                raise requests.read_error(HttpResponse(response.status, body, response.headers))
+                raise requests.read_error(HttpResponse(response.status, body, response.headers), request)
             yield response
 
     async def raw(self, method: str, path: str, body: Any = None, **params: Any) -> Obj:
@@ -370,7 +370,7 @@ class Client:
     async def _once(self, request: HttpRequest) -> Obj:
         response = await self.transport.send(request)
         _log_warnings(request, response.headers)
-        return requests.read(response)
+        return requests.read(response, request)
 
 
 def _log_warnings(request: HttpRequest, headers: Mapping[str, str]) -> None:

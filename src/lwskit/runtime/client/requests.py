@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from lwskit.runtime.client.transport import HttpRequest, HttpResponse
-from lwskit.runtime.errors import ApiError, InvalidRequest, error_from_status
+from lwskit.runtime.errors import ApiError, InvalidRequest, error_from_status, seconds
 from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import Obj
 
@@ -224,6 +224,7 @@ def _headers(content_type: str) -> Mapping[str, str]:
     return {"accept": JSON, "content-type": content_type}
 
 
+_CUSTOM = re.compile(r"/apis/([^/]+)/[^/]+/(?:namespaces/[^/]+/(?=[^/]))?([^/]+)")
 _WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
 
 
@@ -232,25 +233,61 @@ def warnings(headers: Mapping[str, str]) -> list[str]:
     return [re.sub(r"\\(.)", r"\1", match[1]) for match in _WARNING.finditer(headers.get("warning", ""))]
 
 
-def read(response: HttpResponse) -> Obj:
-    """The object in a successful answer. Raises the ApiError that a failed one stands for."""
-    if response.status < 400:
-        try:
-            return orjson.loads(response.body) if response.body else {}
-        except orjson.JSONDecodeError as e:
-            raise ApiError(f"the server's answer is not JSON: {response.body[:80]!r}", code=502) from e
-    raise read_error(response)
+def read(response: HttpResponse, request: HttpRequest | None = None) -> Obj:
+    """The object in a successful answer: 2xx with a JSON object that is not a Status of failure.
+
+    Raises the ApiError that any other answer stands for; its text names `request`.
+    """
+    if not is_success(response.status):
+        raise read_error(response, request)
+    try:
+        body = orjson.loads(response.body)
+    except orjson.JSONDecodeError as e:
+        shown = repr(response.body[:80]) if response.body else "nothing"
+        raise ApiError(f"the server's answer{_to(request)} is not JSON, but {shown}", code=502) from e
+    if not isinstance(body, dict):
+        raise ApiError(f"the server's answer{_to(request)} is not a JSON object, but {response.body[:80]!r}", code=502)
+    if body.get("status") == "Failure" and body.get("kind") == "Status":
+        raise error_from_status(body)
+    return body
 
 
-def read_error(response: HttpResponse) -> ApiError:
-    """The error that a failed answer stands for, whatever its body is."""
-    retry_after = response.headers.get("retry-after", "")
-    seconds = float(retry_after) if retry_after.isdecimal() else None
+def read_list(answer: Obj, kind: Kind) -> Obj:
+    """The answer to a list, if it is one. Raises ApiError."""
+    if isinstance(answer.get("metadata"), dict) and isinstance(answer.get("items") or [], list):
+        return answer
+    raise ApiError(f"the server's answer to a list of {kind.plural} has no metadata or no items", code=502)
+
+
+def is_success(status: int) -> bool:
+    """Whether an HTTP status is that of an answer to be read: 2xx only, as API servers send nobody elsewhere."""
+    return 200 <= status < 300
+
+
+def read_error(response: HttpResponse, request: HttpRequest | None = None) -> ApiError:
+    """The error that a failed answer stands for, whatever its body is; `request` is what it answers."""
+    retry_after = response.headers.get("retry-after", "").strip()
+    wait = seconds(retry_after) if retry_after.isdecimal() else None
     try:
         body = orjson.loads(response.body)
     except orjson.JSONDecodeError:
         body = None
     if not isinstance(body, dict) or body.get("kind") != "Status":
         text = response.body[:300].decode(errors="replace").strip() or "no text"
-        body = {"message": f"the server answered {response.status}: {text}"}
-    return error_from_status(body, response.status, seconds)
+        body = {"message": f"the server answered {response.status}{_to(request)}: {text}{_hint(response, request)}"}
+    return error_from_status(body, response.status, wait)
+
+
+def _to(request: HttpRequest | None) -> str:
+    return f" to {request.method} {request.path}" if request else ""
+
+
+def _hint(response: HttpResponse, request: HttpRequest | None) -> str:
+    """What an answer without a Status may mean."""
+    if 300 <= response.status < 400:
+        elsewhere = response.headers.get("location")
+        return "; an API server sends nobody elsewhere" + (f", as this one does, to {elsewhere}" if elsewhere else "")
+    match = _CUSTOM.match(request.path) if request and response.status == 404 else None
+    if match is None:
+        return ""
+    return f"; if {match[2]}.{match[1]} are custom resources, their CustomResourceDefinition may not be installed"

@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lwskit.runtime.client import requests
+from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.requests import PatchType
-from lwskit.runtime.client.transport import HttpRequest
-from lwskit.runtime.errors import InvalidRequest
-from lwskit.runtime.kinds import CONFIG_MAP, NODE, POD
+from lwskit.runtime.client.transport import HttpRequest, HttpResponse
+from lwskit.runtime.errors import ApiError, InvalidRequest, NotFound
+from lwskit.runtime.kinds import CONFIG_MAP, NODE, POD, Kind
 
 
 def test_bodies_are_spelled_as_servers_spell_them():
@@ -64,3 +65,61 @@ def test_collections_have_no_name():
     paths = {requests.list_(POD, None).path, requests.watch(POD, "").path, requests.delete_collection(POD, None).path}
     assert paths == {"/api/v1/pods"}
     assert requests.create(POD, {"metadata": {"generateName": "p-", "namespace": "d"}}).path.endswith("/d/pods")
+
+
+LISTED = requests.list_(Kind("example.com", "v1", "Widget", "widgets"), "d")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code", "text"),
+    [
+        (
+            200,
+            b"",
+            502,
+            "the server's answer to GET /apis/example.com/v1/namespaces/d/widgets is not JSON, but nothing",
+        ),
+        (204, b"", 502, "is not JSON, but nothing"),
+        (200, b"<html>", 502, "is not JSON, but b'<html>'"),
+        (200, b"null", 502, "is not a JSON object, but b'null'"),
+        (200, b"[1]", 502, r"is not a JSON object, but b'\[1\]'"),
+        (200, b"[" * 100_000, 502, "is not JSON"),
+        (304, b"", 304, "the server answered 304 to GET .*: no text; an API server sends nobody elsewhere$"),
+        (302, b"go", 302, "answered 302 to .*: go; .* nobody elsewhere, as this one does, to http://login/"),
+        (999, b"{}", 999, "the server answered 999"),
+    ],
+)
+def test_only_a_json_object_in_2xx_is_an_answer(status: int, body: bytes, code: int, text: str):
+    headers = {"location": "http://login/"} if status == 302 else {}
+    with pytest.raises(ApiError, match=text) as e:
+        requests.read(HttpResponse(status, body, headers), LISTED)
+    assert e.value.code == code
+
+
+def test_a_status_of_failure_is_one_whatever_the_code_of_http():
+    body = orjson.dumps(NotFound("no such thing").status)
+    with pytest.raises(NotFound, match="no such thing"):
+        requests.read(HttpResponse(200, body))
+    done = b'{"kind": "Status", "status": "Success"}'
+    assert requests.read(HttpResponse(200, done))["status"] == "Success"
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"metadata": 5, "items": []}', b'{"metadata": {}, "items": "x"}'])
+async def test_an_answer_that_is_no_list_is_not_taken_for_one(body: bytes):
+    class Server:
+        async def send(self, request: HttpRequest, *, timeout: float | None = None) -> HttpResponse:
+            return HttpResponse(200, body)
+
+    with pytest.raises(ApiError, match="answer to a list of pods has no metadata or no items"):
+        await Client(cast(Any, Server())).list_all(POD)
+
+
+def test_a_path_that_nothing_serves_is_named_with_what_may_be_missing():
+    with pytest.raises(NotFound) as e:
+        requests.read(HttpResponse(404, b"404 page not found\n"), LISTED)
+    assert str(e.value) == (
+        "the server answered 404 to GET /apis/example.com/v1/namespaces/d/widgets: 404 page not found; "
+        "if widgets.example.com are custom resources, their CustomResourceDefinition may not be installed"
+    )
+    with pytest.raises(NotFound, match=r"page not found$"):
+        requests.read(HttpResponse(404, b"404 page not found"), requests.list_(POD, "d"))
