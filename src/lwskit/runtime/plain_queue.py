@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.limiters import BucketLimiter, ExponentialLimiter, Limiter, MaxLimiter
-from lwskit.runtime.queue_base import SLACK, BaseQueue, newer_payload
+from lwskit.runtime.queue_base import SLACK, BaseQueue, is_mostly_void, newer_payload
 
 T = TypeVar("T", bound=Hashable)
 
@@ -63,6 +63,9 @@ class PlainQueue(BaseQueue[T]):
         self._due[request] = (due, request)
         self._count += 1
         heapq.heappush(self._delayed, (due, self._count, request))
+        if is_mostly_void(self._delayed, len(self._due)):
+            self._delayed = [item for item in self._delayed if self._due[item[2]][0] == item[0]]
+            heapq.heapify(self._delayed)
         self._arm(self._delayed[0][0])
 
     def done(self, request: T) -> None:

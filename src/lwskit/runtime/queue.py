@@ -22,7 +22,7 @@ from lwskit.runtime.limiters import (
     Limiter,
     MaxLimiter,
 )
-from lwskit.runtime.queue_base import SLACK, BaseQueue, QueueShutDown, newer_payload
+from lwskit.runtime.queue_base import SLACK, BaseQueue, QueueShutDown, is_mostly_void, newer_payload
 from lwskit.runtime.stats import FLUSH
 
 __all__ = [
@@ -121,6 +121,8 @@ class WorkQueue(BaseQueue[T]):
         self._labels: dict[int, str] = {}
         self._blocked: dict[Hashable, list[tuple[int, _Entry[T]]]] = {}
         self._delayed: list[tuple[float, int, _Entry[T]]] = []
+        self._delays = 0
+        """Entries that wait for their time; what else is in the heap is void."""
 
     def __len__(self) -> int:
         return self._ready
@@ -235,6 +237,7 @@ class WorkQueue(BaseQueue[T]):
 
     def _make_ready(self, entry: _Entry[T]) -> None:
         entry.ready_at = None
+        self._delays -= 1
         self.adds += 1
         self._ready += 1
         self._enqueue(entry)
@@ -272,9 +275,14 @@ class WorkQueue(BaseQueue[T]):
         self._levels = {level.priority: level for level in self._by_rank}
 
     def _delay(self, entry: _Entry[T], ready_at: float) -> None:
+        if entry.ready_at is None:
+            self._delays += 1
         entry.ready_at = ready_at
         self._order += 1
         heapq.heappush(self._delayed, (ready_at, self._order, entry))
+        if is_mostly_void(self._delayed, self._delays):
+            self._delayed = [item for item in self._delayed if item[2].ready_at == item[0]]
+            heapq.heapify(self._delayed)
         self._arm(self._delayed[0][0])
 
     def _promote(self) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sized
 from typing import Generic, TypeVar, cast
 
 import structlog
@@ -18,6 +18,8 @@ from lwskit.runtime.stats import Histogram
 
 SLACK = 1e-6
 """Seconds by which a timer may be early."""
+_FEW = 64
+"""Delayed requests below which void ones do not matter."""
 
 log = structlog.get_logger(__name__)
 
@@ -175,6 +177,11 @@ class BaseQueue(ABC, Generic[T]):
 
 def _log_defect(error: Exception) -> None:
     log.error("a function that makes requests failed", error=repr(error), exc_info=error)
+
+
+def is_mostly_void(heap: Sized, wanted: int) -> bool:
+    """Whether a heap of delayed requests is worth rebuilding, which then costs no more than what was added to it."""
+    return len(heap) > _FEW and len(heap) > 2 * wanted
 
 
 def newer_payload(old: T, new: T, *, is_retry: bool) -> T:

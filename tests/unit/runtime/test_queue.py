@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+from typing import Any
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given, settings
 
 from lwskit.runtime.clock import Clock
+from lwskit.runtime.plain_queue import PlainQueue
 from lwskit.runtime.queue import (
     BucketLimiter,
     CappedLimiter,
@@ -18,6 +22,7 @@ from lwskit.runtime.queue import (
     WorkQueue,
 )
 from lwskit.runtime.request import Request
+from lwskit.testing.virtual import VirtualClock, run
 
 
 def request(name: str, **more: object) -> Request:
@@ -324,3 +329,46 @@ async def test_durations_are_measured_from_ready_and_from_hand_over(clock: Clock
     assert queue.queue_duration.total == pytest.approx(2)
     assert queue.work_duration.total == pytest.approx(3)
     assert queue.processing_since() == []
+
+
+@pytest.mark.parametrize("make", [WorkQueue, PlainQueue])
+async def test_delays_that_an_event_made_void_are_not_kept_until_their_time(clock: Clock, make: Any) -> None:
+    queue: Any = make(clock)
+    asked = [request("kept"), *(request(f"other-{number}") for number in range(10))]
+    for found in asked:
+        queue.add(found, after=1000)
+    for step in range(2000):
+        # Either queue has its own way to void a delay: an event takes its place, or an earlier delay does.
+        queue.add(request("a"), after=3000 - step)
+        if make is WorkQueue:
+            queue.add(request("a"))
+            assert (await queue.get())[0] == request("a")
+            queue.done(request("a"))
+        assert len(queue._delayed) <= 70
+    await clock.sleep(999)
+    assert len(queue) == 0
+    await clock.sleep(10)
+    assert {(await queue.get())[0] for _ in asked} == {*asked}
+
+
+@settings(max_examples=30, deadline=None)
+@given(steps=st.lists(st.tuples(st.integers(0, 200), st.integers(0, 40)), max_size=600))
+def test_every_delayed_request_comes_at_its_earliest_time_however_often_the_heap_is_rebuilt(
+    steps: list[tuple[int, int]],
+) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        for queue in (WorkQueue[str](clock), PlainQueue[str](clock)):
+            began = clock.monotonic()
+            due: dict[str, int] = {}
+            for name, after in steps:
+                queue.add(str(name), after=1 + after)
+                due[str(name)] = min(1 + after, due.get(str(name), 1000))
+            seen: dict[str, int] = {}
+            while len(seen) < len(due):
+                name_, _ = await queue.get()
+                queue.done(name_)
+                seen[name_] = round(clock.monotonic() - began)
+            assert seen == due
+
+    run(main())
