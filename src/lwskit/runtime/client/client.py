@@ -222,11 +222,12 @@ class Client:
         With `optimistic_lock` it raises Conflict when the object has changed since it was read, and InvalidRequest
         when `original` has no resourceVersion. Without a difference an empty patch is sent. Specification: 70 §6.2.
         """
+        meta = requests.metadata(kind, original)
         return await self.patch(
             kind,
-            original["metadata"]["name"],
+            meta.get("name", ""),
             merge_from(original, modified, optimistic_lock=optimistic_lock),
-            original["metadata"].get("namespace"),
+            meta.get("namespace"),
             subresource=subresource,
             dry_run=dry_run,
             field_manager=field_manager,

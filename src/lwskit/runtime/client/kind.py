@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
+from lwskit.runtime.client import requests
 from lwskit.runtime.client.requests import PatchType
 from lwskit.runtime.client.transport import StreamResponse
 from lwskit.runtime.kinds import Kind
@@ -155,11 +156,12 @@ class KindClient(Generic[T]):
     def _placed(self, obj: T) -> Obj:
         """The object with the handle's namespace where it names none."""
         plain = _obj(obj)
-        if not self.namespace or not self.kind.namespaced or plain["metadata"].get("namespace"):
+        meta = requests.metadata(self.kind, plain)
+        if not self.namespace or not self.kind.namespaced or meta.get("namespace"):
             return plain
-        return {**plain, "metadata": {**plain["metadata"], "namespace": self.namespace}}
+        return {**plain, "metadata": {**meta, "namespace": self.namespace}}
 
 
 def _obj(obj: object) -> Obj:
     """What T stands for at run time."""
-    return cast(Obj, obj) if isinstance(obj, dict) else dict(cast(Mapping[str, Any], obj))
+    return dict(obj) if isinstance(obj, Mapping) and not isinstance(obj, dict) else cast(Obj, obj)

@@ -34,9 +34,13 @@ def encode(value: Any) -> bytes:
     """A body as API servers spell JSON themselves: keys sorted, `<`, `>`, `&` and the line separators escaped.
 
     They compare raw fields (the data of a ControllerRevision) byte by byte after a patch of anything else in the
-    object, so one that was created in another spelling could never be patched again.
+    object, so one that was created in another spelling could never be patched again. Raises InvalidRequest for what
+    JSON has no form for.
     """
-    body = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    try:
+        body = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError as e:
+        raise InvalidRequest(f"the body of a request cannot be written as JSON: {e}") from e
     for char, escaped in _ESCAPED:
         # These characters stand nowhere in JSON but in strings.
         body = body.replace(char, escaped)
@@ -67,8 +71,30 @@ def _write_query(
     return query(dryRun=dry, fieldManager=field_manager, fieldValidation=field_validation, **more)
 
 
+def _check(kind: Kind) -> None:
+    if not isinstance(kind, Kind):
+        raise InvalidRequest(f"a kind is given as a Kind, such as those in lwskit.runtime.kinds, not as {kind!r}")
+
+
+def _all(kind: Kind, namespace: str | None) -> str:
+    """The path of a collection."""
+    _check(kind)
+    return kind.path(namespace)
+
+
+def metadata(kind: Kind, obj: Obj) -> Mapping[str, Any]:
+    """The metadata of an object to be written. Raises InvalidRequest without any."""
+    _check(kind)
+    meta = obj.get("metadata") if isinstance(obj, Mapping) else None
+    if not isinstance(meta, Mapping) or not meta:
+        what = "it has no metadata" if isinstance(obj, Mapping) else f"{type(obj).__name__} is no object"
+        raise InvalidRequest(f"a {kind.kind} to be written needs metadata with its name; {what}")
+    return meta
+
+
 def _at(kind: Kind, namespace: str | None, name: str | None, subresource: str | None = None) -> str:
     """The path of one object. Raises InvalidRequest without a name, which would be the path of all of them."""
+    _check(kind)
     if name is None or name == "":
         raise InvalidRequest(f"this request is for one {kind.kind}, so it needs a name; it got {name!r}")
     if kind.namespaced and not namespace:
@@ -83,12 +109,12 @@ def get(kind: Kind, namespace: str | None, name: str, subresource: str | None = 
 
 def list_(kind: Kind, namespace: str | None, **params: Any) -> HttpRequest:
     """Read a collection; `params` are the API's own query names (labelSelector, fieldSelector, limit, continue…)."""
-    return HttpRequest("GET", kind.path(namespace), query(**params), {"accept": JSON})
+    return HttpRequest("GET", _all(kind, namespace), query(**params), {"accept": JSON})
 
 
 def watch(kind: Kind, namespace: str | None, **params: Any) -> HttpRequest:
     """Follow a collection from `resourceVersion` on."""
-    return HttpRequest("GET", kind.path(namespace), query(watch=True, **params), {"accept": JSON})
+    return HttpRequest("GET", _all(kind, namespace), query(watch=True, **params), {"accept": JSON})
 
 
 def create(
@@ -101,7 +127,7 @@ def create(
     field_validation: str | None = None,
 ) -> HttpRequest:
     """Create an object in its own namespace; with `subresource`, create that of an object (eviction, token…)."""
-    meta = obj["metadata"]
+    meta = metadata(kind, obj)
     if subresource:
         path = _at(kind, meta.get("namespace"), meta.get("name"), subresource)
     else:
@@ -120,7 +146,7 @@ def update(
     field_validation: str | None = None,
 ) -> HttpRequest:
     """Replace an object or its subresource."""
-    meta = obj["metadata"]
+    meta = metadata(kind, obj)
     path = _at(kind, meta.get("namespace"), meta.get("name"), subresource)
     params = _write_query(dry_run, field_manager, field_validation)
     return HttpRequest("PUT", path, params, _headers(JSON), encode(obj))
@@ -139,7 +165,11 @@ def patch(
     field_validation: str | None = None,
     force: bool | None = None,
 ) -> HttpRequest:
-    """Patch an object or its subresource. Raises InvalidRequest for an apply without field manager."""
+    """Patch an object or its subresource. Raises InvalidRequest for an apply without field manager.
+
+    The type of the patch may be given as its content type, too.
+    """
+    patch_type = _patch_type(patch_type)
     if patch_type is PatchType.APPLY and not field_manager:
         raise InvalidRequest("a server-side apply needs a field manager")
     params = _write_query(dry_run, field_manager, field_validation, force=force)
@@ -147,8 +177,20 @@ def patch(
     return HttpRequest("PATCH", _at(kind, namespace, name, subresource), params, _headers(patch_type.value), encoded)
 
 
+def _patch_type(given: str) -> PatchType:
+    try:
+        return PatchType(given)
+    except ValueError as e:
+        known = ", ".join(PatchType)
+        raise InvalidRequest(f"there is no type of patch {given!r}; there are: {known}") from e
+
+
 def typed(kind: Kind, obj: Obj, subresource: str | None = None) -> Obj:
-    """An object with its apiVersion and kind, which custom resources must carry; other subresources have their own."""
+    """An object with its apiVersion and kind, which custom resources must carry; other subresources have their own.
+
+    Raises InvalidRequest for what is no object with metadata.
+    """
+    metadata(kind, obj)
     if (obj.get("apiVersion") and obj.get("kind")) or subresource not in (None, "", "status"):
         return obj
     return {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
@@ -159,7 +201,7 @@ def to_apply(kind: Kind, obj: Mapping[str, Any]) -> Obj:
 
     Raises InvalidRequest for what no server takes: an object without a name, or with managedFields.
     """
-    meta = obj.get("metadata") or {}
+    meta = metadata(kind, obj)
     if not meta.get("name"):
         raise InvalidRequest(f"a {kind.kind} to be applied needs metadata.name")
     if meta.get("managedFields"):
@@ -186,7 +228,7 @@ def delete(
         _at(kind, namespace, name),
         (),
         _headers(JSON),
-        orjson.dumps(_delete_options(propagation, uid, resource_version, grace_seconds, dry_run)),
+        encode(_delete_options(propagation, uid, resource_version, grace_seconds, dry_run)),
     )
 
 
@@ -200,8 +242,8 @@ def delete_collection(
     **params: Any,
 ) -> HttpRequest:
     """Delete everything that the selectors in `params` match."""
-    body = orjson.dumps(_delete_options(propagation, None, None, grace_seconds, dry_run))
-    return HttpRequest("DELETE", kind.path(namespace), query(**params), _headers(JSON), body)
+    body = encode(_delete_options(propagation, None, None, grace_seconds, dry_run))
+    return HttpRequest("DELETE", _all(kind, namespace), query(**params), _headers(JSON), body)
 
 
 def _delete_options(

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import orjson
@@ -13,6 +14,7 @@ from lwskit.runtime.client.requests import PatchType
 from lwskit.runtime.client.transport import HttpRequest, HttpResponse
 from lwskit.runtime.errors import ApiError, InvalidRequest, NotFound
 from lwskit.runtime.kinds import CONFIG_MAP, NODE, POD, Kind
+from lwskit.testing import fake
 
 
 def test_bodies_are_spelled_as_servers_spell_them():
@@ -123,3 +125,46 @@ def test_a_path_that_nothing_serves_is_named_with_what_may_be_missing():
     )
     with pytest.raises(NotFound, match=r"page not found$"):
         requests.read(HttpResponse(404, b"404 page not found"), requests.list_(POD, "d"))
+
+
+@pytest.mark.parametrize("obj", [{}, None, [], "x", {"metadata": None}, {"metadata": {}}, {"metadata": "x"}])
+async def test_what_is_no_object_is_not_written(obj: Any):
+    client = fake.client()
+    for verb in (client.create, client.update, partial(client.apply, field_manager="m")):
+        with pytest.raises(InvalidRequest, match="a ConfigMap to be written needs metadata with its name"):
+            await verb(CONFIG_MAP, obj)
+    with pytest.raises(InvalidRequest, match="a ConfigMap to be written needs metadata with its name"):
+        await client.kind(CONFIG_MAP, namespace="d").create(obj)
+    with pytest.raises(InvalidRequest, match="a ConfigMap to be written needs metadata with its name"):
+        await client.patch_from(CONFIG_MAP, obj, obj)
+    assert client.interceptor.requests == []
+
+
+@pytest.mark.parametrize("value", [{1}, object(), float, 2**70, "\ud800", {5: 1}])
+def test_what_json_has_no_form_for_is_not_sent(value: Any):
+    with pytest.raises(InvalidRequest, match="the body of a request cannot be written as JSON: "):
+        requests.patch(CONFIG_MAP, "d", "c", {"data": value}, PatchType.MERGE)
+    with pytest.raises(InvalidRequest, match="cannot be written as JSON"):
+        requests.delete(CONFIG_MAP, "d", "c", uid=value)
+
+
+def test_the_type_of_a_patch_may_be_its_content_type():
+    given: Any = "application/merge-patch+json"
+    assert requests.patch(POD, "d", "p", {}, given).headers["content-type"] == given
+    given = "merge"
+    with pytest.raises(InvalidRequest, match="there is no type of patch 'merge'; there are: application/json-patch"):
+        requests.patch(POD, "d", "p", {}, given)
+
+
+async def test_a_kind_is_a_kind():
+    client, kind = fake.client(), cast(Any, "pods")
+    for call in (
+        client.get(kind, "a", "t"),
+        client.list(kind),
+        client.create(kind, {"metadata": {"name": "a"}}),
+        client.delete(kind, "a", "t"),
+        client.delete_collection(kind, "t"),
+        client.patch(kind, "a", {}, "t"),
+    ):
+        with pytest.raises(InvalidRequest, match=r"a kind is given as a Kind, .*, not as 'pods'"):
+            await call
