@@ -214,11 +214,20 @@ class Selector:
 
     @classmethod
     def from_object(cls, selector: Mapping[str, Any] | None) -> Selector:
-        """From `{matchLabels, matchExpressions}` (Kubernetes API reference: LabelSelector)."""
+        """From `{matchLabels, matchExpressions}` (Kubernetes API reference: LabelSelector).
+
+        Raises InvalidRequest for an expression without a key or with another operator than these objects may have.
+        """
         selector = selector or {}
         found = list(cls.of(selector.get("matchLabels") or {}).requirements)
         for e in selector.get("matchExpressions") or ():
-            found.append(Requirement(e["key"], e["operator"], tuple(e.get("values") or ())))
+            key, operator = e.get("key"), e.get("operator")
+            if not key or operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
+                raise InvalidRequest(
+                    f"a label selector has an expression with key {key!r} and operator {operator!r}; "
+                    "it needs a key, and In, NotIn, Exists or DoesNotExist"
+                )
+            found.append(Requirement(key, operator, tuple(e.get("values") or ())))
         return cls(tuple(found))
 
     @classmethod
