@@ -11,6 +11,8 @@ from lwskit.runtime.objects import Obj, version_of
 _ABSENT: Final = object()
 _SPARED: Final = 8
 """So many operations more than the new list has items are made before the list is replaced whole."""
+_MOVED: Final = 100
+"""So many operations that move what is behind them, each of which takes a server a copy of the list, are made."""
 
 
 def same(a: Any, b: Any) -> bool:
@@ -63,8 +65,8 @@ def json_patch(old: Any, new: Any) -> list[Obj]:
 
     Parts that are the same object in both are not looked at, so that a patch costs what was changed and not what there
     is. Objects are compared key by key. Lists of one length are compared place by place; in others, what is equal at
-    both ends stays, and items are added or removed where the rest differs. A list that would need many more operations
-    than it has items is replaced whole.
+    both ends stays, and items are added or removed where the rest differs. A list that would need many operations is
+    replaced whole.
     """
     operations: list[Obj] = []
     _difference("", old, new, operations)
@@ -94,24 +96,55 @@ def _difference(path: str, old: Any, new: Any, out: list[Obj]) -> None:
 
 
 def _list_difference(path: str, old: Sequence[Any], new: Sequence[Any], out: list[Obj]) -> None:
-    first, end_old, end_new = 0, len(old), len(new)
-    if end_old != end_new:
-        common = min(end_old, end_new)
-        while first < common and same(old[first], new[first]):
-            first += 1
-        while min(end_old, end_new) > first and same(old[end_old - 1], new[end_new - 1]):
-            end_old, end_new = end_old - 1, end_new - 1
-    began, common = len(out), min(end_old, end_new)
-    for place in range(first, common):
-        if old[place] is not new[place]:
-            _difference(f"{path}/{place}", old[place], new[place], out)
-    for place in range(end_old - 1, common - 1, -1):
-        out.append({"op": "remove", "path": f"{path}/{place}"})
-    for place in range(common, end_new):
-        where = place if end_old < len(old) else "-"
-        out.append({"op": "add", "path": f"{path}/{where}", "value": new[place]})
-    if len(out) - began > len(new) + _SPARED:
+    began = len(out)
+    if len(old) == len(new):
+        for place, (was, value) in enumerate(zip(old, new, strict=True)):
+            if was is not value:
+                _difference(f"{path}/{place}", was, value, out)
+        moved = 0
+    else:
+        moved = _rearranged(path, old, new, out)
+    if moved > _MOVED or len(out) - began > len(new) + _SPARED:
         out[began:] = [{"op": "replace", "path": path, "value": new}]
+
+
+def _rearranged(path: str, old: Sequence[Any], new: Sequence[Any], out: list[Obj]) -> int:
+    """The difference of lists of unlike lengths; returns how many operations move the items behind them.
+
+    What is equal at both ends stays. In between, an item that is the same object in both is where the lists meet
+    again; up to there items are added, removed or changed. Before each step the list is `new` up to `at` and then
+    `old` from `was`.
+    """
+    at = 0
+    end_old, end_new = len(old), len(new)
+    while at < min(end_old, end_new) and same(old[at], new[at]):
+        at += 1
+    while min(end_old, end_new) > at and same(old[end_old - 1], new[end_new - 1]):
+        end_old, end_new = end_old - 1, end_new - 1
+    was, moved = at, 0
+    known, kept = {id(item) for item in old[at:end_old]}, {id(item) for item in new[at:end_new]}
+    while was < end_old and at < end_new and moved <= _MOVED:
+        before, value = old[was], new[at]
+        if before is not value:
+            is_added, is_removed = id(value) not in known, id(before) not in kept
+            if is_removed and not is_added:
+                out.append({"op": "remove", "path": f"{path}/{at}"})
+                was, moved = was + 1, moved + 1
+                continue
+            if is_added and not is_removed:
+                out.append({"op": "add", "path": f"{path}/{at}", "value": value})
+                at, moved = at + 1, moved + 1
+                continue
+            _difference(f"{path}/{at}", before, value, out)
+        was, at = was + 1, at + 1
+    if moved > _MOVED:
+        return moved
+    for gone in range(end_old - was, 0, -1):
+        out.append({"op": "remove", "path": f"{path}/{at + gone - 1}"})
+    last = end_old == len(old)
+    for place in range(at, end_new):
+        out.append({"op": "add", "path": f"{path}/{'-' if last else place}", "value": new[place]})
+    return moved + end_old - was + (0 if last else end_new - at)
 
 
 def _escape(key: str) -> str:

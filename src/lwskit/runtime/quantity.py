@@ -24,6 +24,7 @@ _BINARY_BY_POWER: Final = {power: suffix for suffix, power in _BINARY.items()} |
 _NANO: Final = -9
 """The power of ten of the finest step."""
 _MAX: Final = Fraction(2**63 - 1)
+_MAX_DIGITS: Final = 19
 _EXACT_DIGITS: Final = 18
 _LONGEST: Final = 256
 """Characters of a text from which on it is no quantity: reading it should take no time to speak of."""
@@ -92,6 +93,8 @@ def _rounded(digits: str, scale: int) -> tuple[str, int]:
 
 def _binary(parts: _Parts) -> Fraction:
     """The value of a binary quantity without its sign: bounded, and no finer than 10⁻⁹."""
+    if len(parts.digits.lstrip("0")) - parts.places > _MAX_DIGITS:
+        return _MAX
     value = Fraction(int(parts.digits), 10**parts.places) * 1024**parts.power
     if parts.places or len(parts.digits) + 3 * parts.power > 14:
         value = min(Fraction(-(-value * 10**9 // 1), 10**9), _MAX)

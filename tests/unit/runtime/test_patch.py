@@ -96,6 +96,25 @@ def test_items_before_a_list_are_added_there() -> None:
     assert json_patch([1, 2, 3, 4], [1, 4]) == [{"op": "remove", "path": "/2"}, {"op": "remove", "path": "/1"}]
 
 
+def test_lists_meet_again_where_they_share_an_item() -> None:
+    old = [{"name": str(i)} for i in range(50)]
+    new = [{"name": "x"}, *old[:20], *old[21:], {"name": "y"}, {"name": "z"}]
+    new[10] = {"name": "other"}
+    assert json_patch(old, new) == [
+        {"op": "add", "path": "/0", "value": {"name": "x"}},
+        {"op": "replace", "path": "/10/name", "value": "other"},
+        {"op": "remove", "path": "/21"},
+        {"op": "add", "path": "/-", "value": {"name": "y"}},
+        {"op": "add", "path": "/-", "value": {"name": "z"}},
+    ]
+
+
+def test_a_list_that_every_second_item_goes_from_is_replaced_whole() -> None:
+    old = [{"name": str(i)} for i in range(1000)]
+    assert json_patch(old, old[::2]) == [{"op": "replace", "path": "", "value": old[::2]}]
+    assert len(json_patch(old[:50], old[:50:2])) == 25
+
+
 def test_a_list_of_which_little_is_left_is_replaced_whole() -> None:
     old, new = [*range(10_000)], [5, 7]
     assert json_patch({"l": old}, {"l": new}) == [{"op": "replace", "path": "/l", "value": new}]
