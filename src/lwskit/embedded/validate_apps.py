@@ -27,7 +27,8 @@ def create(obj: Obj) -> Iterator[FieldError]:
         ):
             yield invalid_value(f"spec.{name}", spec[name], _NOT_NEGATIVE)
     yield from _selector(kind, spec)
-    yield from _template(kind, spec.get("template") or {})
+    template = spec.get("template") or {}
+    yield from _template(kind, _with_claims(spec, template) if kind == "StatefulSet" else template)
     if kind == "Deployment":
         yield from _deployment(spec)
 
@@ -46,6 +47,17 @@ def _selector(kind: str, spec: Mapping[str, Any]) -> Iterator[FieldError]:
     if selector is None or not Selector.from_object(selector).matches(labels or {}):
         text = "`selector` does not match template `labels`"
         yield invalid_value("spec.template.metadata.labels", labels, text)
+
+
+def _with_claims(spec: Mapping[str, Any], template: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A template with the volumes that its pods get of the claim templates, in place of its own of those names."""
+    claims = {claim["metadata"]["name"]: claim for claim in spec.get("volumeClaimTemplates") or ()}
+    if not claims:
+        return template
+    pods = template.get("spec") or {}
+    own = [volume for volume in pods.get("volumes") or () if volume.get("name") not in claims]
+    added = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+    return {**template, "spec": {**pods, "volumes": [*own, *added]}}
 
 
 def _template(kind: str, template: Mapping[str, Any]) -> Iterator[FieldError]:
