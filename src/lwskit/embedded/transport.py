@@ -23,7 +23,7 @@ class InProcessTransport:
 
     def _checked(self, request: HttpRequest) -> HttpRequest:
         if self._closed:
-            raise ConnectionFailed("the transport is closed")
+            raise ConnectionFailed("the transport is closed", retryable=False)
         if "user-agent" in request.headers:
             return request
         headers = {"user-agent": _AGENT, **request.headers}

@@ -19,7 +19,14 @@ class ConfigurationError(LwskitError):
 
 
 class ConnectionFailed(LwskitError):
-    """The API server could not be reached, or the connection broke; whether a write took place is unknown."""
+    """The API server could not be reached, or the connection broke; whether a write took place is unknown.
+
+    `retryable` is whether the next attempt may well succeed: a connection was lost, rather than never to be had.
+    """
+
+    def __init__(self, *args: object, retryable: bool = True) -> None:
+        super().__init__(*args)
+        self.retryable = retryable
 
 
 class PlanError(LwskitError):

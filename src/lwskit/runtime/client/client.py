@@ -28,6 +28,10 @@ Objects: TypeAlias = list[Obj]
 
 RETRIES = 10
 """How often one call is repeated at most (specification: 70 §6.3)."""
+LONGEST_WAIT = 60.0
+"""Seconds that a call waits at most because a server says so; longer is the caller's to wait."""
+READ_TIME = 60.0
+"""Seconds for which a read whose connection was lost is repeated."""
 PAGE = 500
 """Objects that `list_all` asks for at once."""
 
@@ -359,9 +363,14 @@ class Client:
 
     async def _call(self, request: HttpRequest) -> Obj:
         """Send with the only two retries the contract allows (specification: 70 §6.3)."""
+        began = self.clock.monotonic()
+
+        def wait(error: BaseException | None) -> float | None:
+            return _retry_delay(request, error, self.clock.monotonic() - began)
+
         retrying = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception(lambda e: _retry_delay(request, e) is not None),
-            wait=lambda state: _retry_delay(request, state.outcome.exception() if state.outcome else None) or 0.0,
+            retry=tenacity.retry_if_exception(lambda e: wait(e) is not None),
+            wait=lambda state: wait(state.outcome.exception() if state.outcome else None) or 0.0,
             stop=tenacity.stop_after_attempt(RETRIES + 1),
             sleep=self.clock.sleep,
             reraise=True,
@@ -380,10 +389,10 @@ def _log_warnings(request: HttpRequest, headers: Mapping[str, str]) -> None:
             log.warning("the API server warns", warning=text, method=request.method, path=request.path)
 
 
-def _retry_delay(request: HttpRequest, error: BaseException | None) -> float | None:
-    """Seconds to wait before the call may be repeated, None when it must not be."""
+def _retry_delay(request: HttpRequest, error: BaseException | None, elapsed: float) -> float | None:
+    """Seconds to wait before a call may be repeated that has taken `elapsed` so far, None when it must not be."""
     if isinstance(error, ApiError) and (error.code == 429 or error.code >= 500) and error.retry_after is not None:
-        return error.retry_after
+        return error.retry_after if error.retry_after <= LONGEST_WAIT else None
     if isinstance(error, ConnectionFailed) and request.method == "GET":
-        return 1.0
+        return 1.0 if error.retryable and elapsed < READ_TIME else None
     return None

@@ -174,7 +174,8 @@ class HttpTransport:
 
     def _open_session(self) -> aiohttp.ClientSession:
         if self._closed:
-            raise ConnectionFailed(f"the connection to {self.url} has been closed by this program")
+            text = f"the connection to {self.url} has been closed by this program"
+            raise ConnectionFailed(text, retryable=False)
         if self._session is None:
             # Watches hold their connections, so their number has no limit here.
             connector = aiohttp.TCPConnector(limit=0, socket_factory=self._make_socket)
@@ -189,7 +190,7 @@ class HttpTransport:
 
     def _failed(self, request: HttpRequest, error: Exception, limit: float | None) -> ConnectionFailed:
         what = f"{request.method} {request.path} at {self.url} failed"
-        return ConnectionFailed(f"{what}: {_cause(error, self._host(), limit)}")
+        return ConnectionFailed(f"{what}: {_cause(error, self._host(), limit)}", retryable=_was_lost(error))
 
     def _host(self) -> str:
         parts = urlsplit(self.url)
@@ -253,7 +254,8 @@ class _Tokens:
             token = self._provider(renew)
             self._latest = await token if inspect.isawaitable(token) else token
         except (OSError, LwskitError) as e:
-            raise ConnectionFailed(f"there are no credentials for the API server: {e}") from e
+            text = f"there are no credentials for the API server: {e}"
+            raise ConnectionFailed(text, retryable=False) from e
         return self._latest
 
 
@@ -307,6 +309,14 @@ def _lower(headers: Mapping[str, str]) -> dict[str, str]:
         name = name.lower()
         found[name] = f"{found[name]}, {value}" if name in found else value
     return found
+
+
+def _was_lost(error: Exception) -> bool:
+    """Whether there was a connection, or may have been, and it broke or fell silent (specification: 70 §6.3)."""
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+        return False
+    lost = aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, aiohttp.ClientOSError, TimeoutError
+    return isinstance(error, lost)
 
 
 def _cause(error: Exception, host: str, limit: float | None) -> str:

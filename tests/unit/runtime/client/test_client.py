@@ -16,7 +16,15 @@ from lwskit.runtime.client.interceptor import InterceptedClient
 from lwskit.runtime.client.requests import PatchType, warnings
 from lwskit.runtime.client.transport import HttpRequest, HttpResponse
 from lwskit.runtime.client.wrapping import WrappedClient
-from lwskit.runtime.errors import ApiError, ConfigurationError, ConnectionFailed, Expired, InvalidRequest, NotFound
+from lwskit.runtime.errors import (
+    ApiError,
+    ConfigurationError,
+    ConnectionFailed,
+    Expired,
+    InvalidRequest,
+    NotFound,
+    TooManyRequests,
+)
 from lwskit.runtime.kinds import CONFIG_MAP, NODE, POD, STATEFUL_SET, Kind
 from lwskit.runtime.objects import Obj
 from lwskit.testing import fake
@@ -264,9 +272,8 @@ async def test_a_wrapper_passes_everything_on(client: fake.FakeClient) -> None:
     assert (await wrapped.update(CONFIG_MAP, obj)) == obj
     assert len(await wrapped.list_all(CONFIG_MAP, "t", page=2)) == 5
     await wrapped.close()
-    # A closed connection is tried again for reads, so a write shows it.
     with pytest.raises(ConnectionFailed, match="closed"):
-        await client.delete(CONFIG_MAP, "c0", "t")
+        await client.get(CONFIG_MAP, "c0", "t")
 
 
 async def test_a_read_whose_connection_failed_is_repeated_after_a_second_and_a_write_is_not(
@@ -283,6 +290,40 @@ async def test_a_read_whose_connection_failed_is_repeated_after_a_second_and_a_w
         with pytest.raises(ApiError):
             await Client(Script(Fail(code, "")), clock=clock).get(POD, "p", "t")
     assert clock.monotonic() == 2
+
+
+async def test_a_read_is_not_repeated_where_that_cannot_help_nor_for_ever(clock: VirtualClock) -> None:
+    hopeless = Script(ConnectionFailed("not trusted", retryable=False))
+    with pytest.raises(ConnectionFailed, match="not trusted"):
+        await Client(hopeless, clock=clock).get(POD, "p", "t")
+    assert hopeless.times == [0]
+
+    class BlackHole:
+        asked = 0
+
+        async def send(self, request: HttpRequest, *, timeout: float | None = None) -> HttpResponse:
+            self.asked += 1
+            await clock.sleep(30)
+            raise ConnectionFailed("no answer within 30 s")
+
+    hole = BlackHole()
+    with pytest.raises(ConnectionFailed, match="no answer"):
+        await Client(hole, clock=clock).list_all(POD)  # type: ignore[arg-type]
+    assert (hole.asked, clock.monotonic()) == (2, 61)
+
+
+@pytest.mark.parametrize("after", ["61", "4000000000", "9" * 400, "-5", "nan", "inf", "soon", "\u00b2"])
+async def test_a_server_does_not_make_a_call_wait_for_ever(clock: VirtualClock, after: str) -> None:
+    script = Script(Fail(429, "TooManyRequests", headers={"retry-after": after}))
+    with pytest.raises(TooManyRequests) as e:
+        await Client(script, clock=clock).get(POD, "p", "t")
+    assert clock.monotonic() == 0
+    assert e.value.retry_after == (float(after) if after in ("61", "4000000000") else None)
+    script = Script(
+        Fail(503, "", headers={"retry-after": "60"}), Fail(429, "", headers={"retry-after": "0"}), Listing()
+    )
+    await Client(script, clock=clock).get(POD, "p", "t")
+    assert script.times == [0, 60, 60]
 
 
 async def test_kinds_are_looked_up_once_and_again_when_one_is_missing() -> None:

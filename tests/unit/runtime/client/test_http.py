@@ -124,6 +124,7 @@ async def test_a_refused_connection_is_a_sentence_with_host_and_cause() -> None:
         async with transport.stream(GET):
             pass
     await transport.close()
+    assert not e.value.retryable
     assert str(e.value) == (
         f"GET /api at http://127.0.0.1:{port} failed: 127.0.0.1:{port} refuses connections; nothing listens there"
     )
@@ -150,8 +151,9 @@ async def test_an_untrusted_certificate_is_named_and_a_trusted_one_works(serve: 
     url = await serve(handler, server)
     pem = authority(certificate)
     strange = HttpTransport(url, tls=tls_context())
-    with pytest.raises(ConnectionFailed, match=r"certificate of 127\.0\.0\.1:\d+ is not trusted \(self.signed"):
+    with pytest.raises(ConnectionFailed, match=r"certificate of 127\.0\.0\.1:\d+ is not trusted \(self.signed") as e:
         await strange.send(GET)
+    assert not e.value.retryable
     await strange.close()
     misnamed = HttpTransport(url, tls=tls_context(ca_data=pem), server_name="other.example")
     with pytest.raises(ConnectionFailed, match="not trusted"):
@@ -184,8 +186,9 @@ async def test_a_server_that_does_not_answer_is_given_up_in_time(serve: Serve) -
         return web.Response()
 
     transport = HttpTransport(await serve(handler), timeout=0.05)
-    with pytest.raises(ConnectionFailed, match=r"gave no answer within 0\.05 s"):
+    with pytest.raises(ConnectionFailed, match=r"gave no answer within 0\.05 s") as e:
         await transport.send(GET)
+    assert e.value.retryable
     with pytest.raises(ConnectionFailed, match=r"gave no answer within 0\.02 s"):
         await transport.send(GET, timeout=0.02)
     with pytest.raises(ConnectionFailed, match=r"gave no answer within 0\.05 s"):
@@ -201,8 +204,9 @@ async def test_a_connection_closed_without_an_answer_is_a_failure(serve: Serve) 
         return web.Response()
 
     transport = HttpTransport(await serve(handler))
-    with pytest.raises(ConnectionFailed, match="closed the connection without an answer"):
+    with pytest.raises(ConnectionFailed, match="closed the connection without an answer") as e:
         await transport.send(HttpRequest("POST", "/x"))
+    assert e.value.retryable
     await transport.close()
 
 
@@ -334,8 +338,9 @@ async def test_a_provider_that_fails_is_a_failed_connection() -> None:
         raise FileNotFoundError("no token file")
 
     transport = HttpTransport("http://127.0.0.1:1", token=provider)
-    with pytest.raises(ConnectionFailed, match="no credentials for the API server: no token file"):
+    with pytest.raises(ConnectionFailed, match="no credentials for the API server: no token file") as e:
         await transport.send(GET)
+    assert not e.value.retryable
 
 
 async def test_after_close_nothing_is_sent(serve: Serve) -> None:
@@ -343,8 +348,9 @@ async def test_after_close_nothing_is_sent(serve: Serve) -> None:
     await transport.send(GET)
     await transport.close()
     await transport.close()
-    with pytest.raises(ConnectionFailed, match="closed by this program"):
+    with pytest.raises(ConnectionFailed, match="closed by this program") as e:
         await transport.send(GET)
+    assert not e.value.retryable
 
 
 async def test_close_leaves_no_socket_of_a_connection_that_was_being_made(serve: Serve, certificate: Path) -> None:
