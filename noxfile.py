@@ -104,6 +104,13 @@ def differential(session: nox.Session) -> None:
 
 
 @nox.session
+def fuzz(session: nox.Session) -> None:
+    """A hundred thousand odd admission reviews: none is answered with 500 or takes long."""
+    install(session, "test")
+    session.run("python", "-m", "tests.fuzz.reviews", *session.posargs)
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """The controller core against orjson, asyncio and other clients; on a real control plane, the manager's costs."""
     install(session, "test")

@@ -96,15 +96,17 @@ def _difference(path: str, old: Any, new: Any, out: list[Obj]) -> None:
 
 
 def _list_difference(path: str, old: Sequence[Any], new: Sequence[Any], out: list[Obj]) -> None:
-    began = len(out)
+    began, moved = len(out), 0
+    most = began + len(new) + _SPARED
     if len(old) == len(new):
         for place, (was, value) in enumerate(zip(old, new, strict=True)):
             if was is not value:
                 _difference(f"{path}/{place}", was, value, out)
-        moved = 0
+                if len(out) > most:
+                    break
     else:
         moved = _rearranged(path, old, new, out)
-    if moved > _MOVED or len(out) - began > len(new) + _SPARED:
+    if moved > _MOVED or len(out) > most:
         out[began:] = [{"op": "replace", "path": path, "value": new}]
 
 
@@ -121,6 +123,8 @@ def _rearranged(path: str, old: Sequence[Any], new: Sequence[Any], out: list[Obj
         at += 1
     while min(end_old, end_new) > at and same(old[end_old - 1], new[end_new - 1]):
         end_old, end_new = end_old - 1, end_new - 1
+    if end_old - end_new > _MOVED:
+        return end_old - end_new
     was, moved = at, 0
     known, kept = {id(item) for item in old[at:end_old]}, {id(item) for item in new[at:end_new]}
     while was < end_old and at < end_new and moved <= _MOVED:
@@ -137,14 +141,15 @@ def _rearranged(path: str, old: Sequence[Any], new: Sequence[Any], out: list[Obj
                 continue
             _difference(f"{path}/{at}", before, value, out)
         was, at = was + 1, at + 1
+    last = end_old == len(old)
+    moved += end_old - was + (0 if last else end_new - at)
     if moved > _MOVED:
         return moved
     for gone in range(end_old - was, 0, -1):
         out.append({"op": "remove", "path": f"{path}/{at + gone - 1}"})
-    last = end_old == len(old)
     for place in range(at, end_new):
         out.append({"op": "add", "path": f"{path}/{'-' if last else place}", "value": new[place]})
-    return moved + end_old - was + (0 if last else end_new - at)
+    return moved
 
 
 def _escape(key: str) -> str:
