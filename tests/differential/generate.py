@@ -20,6 +20,63 @@ MERGE, STRATEGIC, JSON_PATCH, APPLY = (
 SPOILED = 0.12
 """The share of bodies that get something bad."""
 OLD = ("2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z")
+BODY_TYPES = (
+    "application/xml",
+    "text/plain",
+    "application/json; charset=utf-8",
+    "APPLICATION/JSON",
+    "application/json;a",
+    "application/yaml",
+    "application/cbor",
+)
+"""What a request may say that its body is; some of it is so, or near enough."""
+ANSWER_TYPES = (
+    "application/xml",
+    "text/*",
+    "*/*",
+    "application/*",
+    "application/xml;q=0.9, application/json;q=0.1",
+    "application/json;as=Other;v=v1;g=meta.k8s.io",
+    "application/json;stream=other",
+    "nonsense",
+    "application/json;pretty=0",
+)
+"""What a client may want to read; none of it is a form that is compared elsewhere."""
+BAD_OPTIONS: tuple[tuple[str, Any], ...] = (
+    ("gracePeriodSeconds", "1"),
+    ("gracePeriodSeconds", 1.5),
+    ("gracePeriodSeconds", True),
+    ("propagationPolicy", 1),
+    ("propagationPolicy", ["Orphan"]),
+    ("preconditions", "x"),
+    ("preconditions", {"uid": 1}),
+    ("preconditions", {"resourceVersion": 1}),
+    ("orphanDependents", "true"),
+    ("dryRun", "All"),
+    ("dryRun", [1]),
+    ("dryRun", ["Other"]),
+    ("unknown", 1),
+    ("kind", "Pod"),
+    ("kind", 1),
+    ("apiVersion", "other/v1"),
+)
+"""Options of a deletion that are no such options, most of them."""
+BAD_LISTS = (
+    ("limit", "a"),
+    ("limit", ""),
+    ("limit", "-1"),
+    ("limit", "99999999999999999999"),
+    ("timeoutSeconds", "1.5"),
+    ("continue", "x"),
+    ("continue", "e30"),
+    ("resourceVersion", "x"),
+    ("resourceVersionMatch", "x"),
+    ("sendInitialEvents", "true"),
+    ("fieldSelector", "="),
+    ("fieldSelector", "metadata.name=a="),
+    ("fieldSelector", "metadata.name=a\\,b"),
+)
+"""Parameters of a list that are refused, or that are odd."""
 
 
 class Generator:
@@ -59,7 +116,15 @@ class Generator:
         name = rng.choice(NAMES)
         weights = [w for w, _ in self._makers]
         make = rng.choices([m for _, m in self._makers], weights)[0]
-        return make(tested, name)
+        return self._retyped(make(tested, name))
+
+    def _retyped(self, step: Step) -> Step:
+        """Now and then the step with another type of body, or with another type of answer wanted."""
+        if self._chance(0.015) and ("body" in step or "changes" in step):
+            step["type"] = self._rng.choice(BODY_TYPES)
+        if self._chance(0.015):
+            step["accept"] = self._rng.choice(ANSWER_TYPES)
+        return step
 
     # -- parts of requests -------------------------------------------------------------------------------------------
 
@@ -344,10 +409,15 @@ class Generator:
             body["dryRun"] = ["All"]
         if self._chance(0.06):
             query = {
-                rng.choice(("propagationPolicy", "gracePeriodSeconds", "dryRun")): rng.choice(("Orphan", "0", "All"))
+                rng.choice(("propagationPolicy", "gracePeriodSeconds", "dryRun", "orphanDependents")): rng.choice(
+                    ("Orphan", "0", "All", "", "false")
+                )
             }
         if body and self._chance(0.5):
             body |= {"kind": "DeleteOptions", "apiVersion": rng.choice(("v1", "meta.k8s.io/v1"))}
+        if self._chance(0.12):
+            option, value = rng.choice(BAD_OPTIONS)
+            body[option] = copy(value)
         more: dict[str, Any] = {"body": body} if body else {}
         return self._made("DELETE", tested, name, tested.path(name), query=query, **more)
 
@@ -365,13 +435,18 @@ class Generator:
         query = {"labelSelector": self._rng.choice(("tier=a", "tier!=a", "app", "tier in (b)"))}
         if self._chance(0.2):
             query["fieldSelector"] = "metadata.name=a"
-        return self._made("DELETE", tested, name, tested.collection, query=query)
+        if self._chance(0.2):
+            query |= (self._rng.choice(BAD_LISTS),)
+        more: dict[str, Any] = {"body": dict((self._rng.choice(BAD_OPTIONS),))} if self._chance(0.2) else {}
+        return self._made("DELETE", tested, name, tested.collection, query=query, **more)
 
     def _read(self, tested: Tested, name: str) -> Step:
         rng = self._rng
         if self._chance(0.3):
             return self._made("GET", tested, name, tested.path(name))
-        query = {}
+        query: dict[str, str] = {}
+        if self._chance(0.2):
+            query |= (rng.choice(BAD_LISTS),)
         if self._chance(0.7):
             query["labelSelector"] = rng.choice(("tier=a", "tier notin (a)", "!app", "tier", "app=", "=", "a in (b"))
         if self._chance(0.3):

@@ -1,6 +1,7 @@
 """Steps of a differential run: requests as data, with places for what only the server knows.
 
-A step is JSON: `method`, `path` (with NAMESPACE), and, where needed, `query`, `type`, `body`, `changes`, `look`. With
+A step is JSON: `method`, `path` (with NAMESPACE), and, where needed, `query`, `type` (of the body), `accept`, `body`,
+`changes`, `look`. With
 `changes` the object at the path is read, changed and sent back (a list of [path of names, new value]; null removes).
 `look` is the object that is read after the step. In a body, `$version`, `$stale` and `$uid` stand for the object's
 latest resourceVersion, an earlier one, and its UID.
@@ -55,7 +56,7 @@ def request(step: Step, namespace: str, memory: Memory, body: Any = None) -> Htt
     raw = None
     if given is not None:
         raw = (given if isinstance(given, str) else json.dumps(given)).replace(NAMESPACE, namespace).encode()
-    headers = {"accept": "application/json", "user-agent": step.get("agent", "differential/1")}
+    headers = {"accept": step.get("accept", "application/json"), "user-agent": step.get("agent", "differential/1")}
     if raw is not None:
         headers["content-type"] = step.get("type", "application/json")
     path = step["path"].replace(NAMESPACE, namespace)

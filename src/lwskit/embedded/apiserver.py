@@ -151,8 +151,8 @@ class ApiServer:
             found = self._discovery.answer(request)
             if found is not None:
                 return found
-            request = self._as_json(request)
             call = read_call(request, user, self.backend.registry)
+            call.request = self._as_json(request)
             if call.verb == "watch":
                 stream = self._reader.watch(call)
                 return HttpResponse(200, await stream.read(), stream.headers)
@@ -192,7 +192,12 @@ class ApiServer:
         """Whether a request asks for a stream."""
         if request.method != "GET":
             return False
-        return any(k == "watch" and v.lower() in ("1", "true", "t") for k, v in request.query)
+        if "/watch/" not in request.path and not any(k == "watch" for k, _ in request.query):
+            return False
+        try:
+            return read_call(request, "", self.backend.registry).verb == "watch"
+        except (ApiError, UnknownPathError):
+            return False
 
     async def _dispatch(self, call: Call) -> HttpResponse:
         code = 200
@@ -226,7 +231,7 @@ class ApiServer:
         content_type, body = "application/json", b""
         header = call.request.headers.get("accept", "")
         if "as=" in header and obj.get("kind") == call.resource.kind:
-            form = choose(header, call.resource, self.backend.codec, self.backend.clock, call.params, many=False)
+            form = choose(header, call.resource, self.backend.codec, self.backend.clock, call.params)
             content_type, body = form.content_type, form.one(obj)
         else:
             body = orjson.dumps(obj)

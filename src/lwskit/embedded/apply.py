@@ -90,7 +90,7 @@ class Applier:
         resource = call.resource
         given = config.get("metadata")
         meta: Obj = given if isinstance(given, dict) else {}
-        version, kind = config.get("apiVersion", ""), config.get("kind", "")
+        version, kind = (v if isinstance(v, str) else "" for v in (config.get("apiVersion"), config.get("kind")))
         if (version, kind) != (resource.api_version, resource.kind):
             raise bad_request(f"invalid object type: {_shown_version(version)}, Kind={kind}")
         if meta.get("managedFields") is not None:

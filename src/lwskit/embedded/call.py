@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
+from lwskit.embedded import negotiation
 from lwskit.embedded.failures import (
     FieldError,
     bad_request,
@@ -18,14 +19,17 @@ from lwskit.embedded.failures import (
     required,
     too_long,
 )
+from lwskit.embedded.list_options import go_bool
 from lwskit.embedded.resources import Registry, Resource
 from lwskit.runtime.client.requests import PatchType
 from lwskit.runtime.client.transport import HttpRequest
 from lwskit.runtime.errors import UnsupportedMediaType
 
 _PATCH_TYPES = (PatchType.JSON, PatchType.MERGE, PatchType.STRATEGIC, PatchType.APPLY)
+_CUSTOM_PATCH_TYPES = (PatchType.JSON, PatchType.MERGE, PatchType.APPLY)
 _MANAGER_LIMIT = 128
 
+_BY_PATH = "by its path"
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
@@ -88,15 +92,17 @@ def read_call(request: HttpRequest, user: str, registry: Registry) -> Call:
         raise UnknownPathError
     if not registry.has_group(group, version) or not rest:
         raise no_such_resource()
-    params = dict(request.query)
+    params = dict(reversed(request.query))
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
         namespace, rest = rest[1], rest[2:]
     plural, name, subresource = (*rest, "", "", "")[:3]
     if rest[:1] == ["watch"] and len(rest) > 1:
-        params["watch"] = "true"
+        params["watch"] = _BY_PATH
         plural, name, subresource = (*rest[1:], "", "", "")[:3]
     resource = registry.find(group, version, plural)
+    if resource is None and not registry.has_builtin(group):
+        raise UnknownPathError
     if resource is None or len(rest) > 3 or (namespace and not resource.namespaced):
         raise no_such_resource()
     verb = _verb(request, resource, name, subresource, params)
@@ -113,10 +119,10 @@ def _verb(request: HttpRequest, resource: Resource, name: str, subresource: str,
         raise method_not_allowed()
     if not name:
         if verb == "get":
-            return "watch" if params.get("watch", "").lower() in ("1", "true", "t") else "list"
+            return "watch" if go_bool(params.get("watch")) else "list"
         if verb == "delete":
             return "deletecollection"
-    elif verb == "get" and params.get("watch", "").lower() in ("1", "true", "t") and not subresource:
+    elif verb == "get" and params.get("watch") == _BY_PATH and not subresource:
         field_selector = params.get("fieldSelector")
         only = f"metadata.name={name}"
         params["fieldSelector"] = f"{field_selector},{only}" if field_selector else only
@@ -137,7 +143,10 @@ def _check(call: Call) -> None:
     if call.verb not in resource.verbs:
         raise method_not_allowed()
     if call.verb == "create" and call.name:
-        raise method_not_allowed()
+        if resource.custom is None:
+            raise method_not_allowed()
+        # A real server does not look at the name then.
+        call.name = ""
     if call.verb in ("update", "patch") and not call.name:
         raise method_not_allowed()
     if call.verb not in ("list", "watch") and resource.namespaced and not call.namespace:
@@ -155,19 +164,33 @@ def _check(call: Call) -> None:
 def _check_name(name: str) -> None:
     """Raises InvalidRequest for a name that no path of the API has."""
     if name in (".", ".."):
-        raise bad_request(f'Name parameter invalid: "{name}": may not be \'{name}\'')
+        raise bad_request(f"Name parameter invalid: \"{name}\": may not be '{name}'")
     if "%" in name:
-        raise bad_request(f'Name parameter invalid: "{name}": may not contain \'%\'')
+        raise bad_request(f"Name parameter invalid: \"{name}\": may not contain '%'")
 
 
 def _check_options(call: Call) -> None:
-    """Raises UnsupportedMediaType and Invalid for what is refused before the body is read."""
+    """Raises UnsupportedMediaType, NotAcceptable and Invalid for what is refused before the body is read."""
+    accept, given = (call.request.headers.get(name, "") for name in ("accept", "content-type"))
+    if call.verb == "patch":
+        _check_patch_type(call)
+    if call.resource.custom is None:
+        streams = negotiation.STREAMS if call.verb in ("list", "watch") else ()
+        negotiation.routed(accept, *negotiation.OBJECTS, *streams)
+    negotiation.output(accept)
+    if call.verb == "create":
+        negotiation.body_type(given)
+    _check_parameters(call)
+    if call.verb == "update":
+        negotiation.body_type(given)
+
+
+def _check_parameters(call: Call) -> None:
     kind = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}.get(call.verb)
     if kind is None:
         return
     errors: list[FieldError] = []
     if kind == "PatchOptions":
-        _check_patch_type(call)
         applies = call.content_type == PatchType.APPLY
         if applies and not call.params.get("fieldManager"):
             errors.append(required("fieldManager", "is required for apply patch"))
@@ -184,13 +207,10 @@ def _check_options(call: Call) -> None:
 
 
 def _check_patch_type(call: Call) -> None:
-    if call.content_type not in _PATCH_TYPES:
+    if call.resource.custom is None and call.content_type not in _PATCH_TYPES:
         raise UnsupportedMediaType("415: Unsupported Media Type", details={})
-    if call.content_type == PatchType.STRATEGIC and call.resource.custom is not None:
-        raise UnsupportedMediaType(
-            "the body of the request was in an unknown format - accepted media types include: "
-            "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
-        )
+    if call.resource.custom is not None and call.content_type not in _CUSTOM_PATCH_TYPES:
+        raise negotiation.unsupported(*_CUSTOM_PATCH_TYPES)
 
 
 def _manager_errors(name: str) -> list[FieldError]:

@@ -14,12 +14,14 @@ from lwskit.embedded import events, schema
 from lwskit.embedded.defaults import Defaults
 from lwskit.embedded.failures import bad_request
 from lwskit.embedded.resources import Resource
-from lwskit.runtime.errors import ApiError, InvalidRequest
+from lwskit.runtime.errors import ApiError, InternalError, InvalidRequest
 from lwskit.runtime.objects import Obj
 from lwskit.runtime.typed import DecodeError, TypeRef, TypeTable
 
 _SCHEME = "pkg/runtime/scheme.go:111"
 _STEP = re.compile(r"\[[^\]]*\]")
+GO_HEADER = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+"""How a real server's texts name what it first reads of every document."""
 _GO_ZERO = {"bool": "bool", "int32": "int32", "int64": "int64", "float64": "float64", "string": "string"}
 
 
@@ -30,17 +32,27 @@ def read_body(body: bytes | None, content_type: str, kind: str) -> Any:
         return orjson.loads(raw)
     except orjson.JSONDecodeError as e:
         if "yaml" in content_type:
-            return _read_yaml(raw)
-        text = raw[:30].decode(errors="replace")
-        more = " ..." if len(raw) > 30 else ""
-        cause = "unexpected end of JSON input" if "unexpected end" in str(e) or not raw.strip() else str(e)
+            return read_yaml(raw)
         raise bad_request(
             f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; "
-            f"json parse error: {cause} ({text}{more})"
+            f"json parse error: {parse_error(raw, e)} ({_beginning(raw)})"
         ) from e
 
 
-def _read_yaml(raw: bytes) -> Any:
+def parse_error(raw: bytes, error: orjson.JSONDecodeError) -> str:
+    """What is wrong with a text that is not JSON, in a real server's words where they are known."""
+    if "unexpected end" in str(error) or not raw.strip():
+        return "unexpected end of JSON input"
+    found = raw.decode(errors="replace")[error.pos : error.pos + 1]
+    if "unexpected content after document" in str(error):
+        return f"invalid character '{found}' after top-level value"
+    if error.pos == 0 or not raw[: error.pos].strip():
+        return f"invalid character '{found}' looking for beginning of value"
+    return str(error)
+
+
+def read_yaml(raw: bytes) -> Any:
+    """The YAML document in a request. Raises InvalidRequest."""
     try:
         return yaml.load(raw, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as e:
@@ -120,11 +132,9 @@ class Codec:
         kind is left to the rules. Raises InvalidRequest.
         """
         if not isinstance(body, dict):
-            raise bad_request(
-                f"the object provided is unrecognized (must be of type {resource.kind}): couldn't get version/kind; "
-                f"json parse error: json: cannot unmarshal {json_kind(body)} into Go value of type "
-                "struct { APIVersion string; Kind string }"
-            )
+            text = f"json: cannot unmarshal {json_kind(body)} into Go value of type {GO_HEADER}"
+            text = f"couldn't get version/kind; json parse error: {text}"
+            raise _unrecognized(resource, text, raw or orjson.dumps(body))
         self._check_kind(resource, body, raw, patched, validation, warn)
         if not isinstance(body.get("metadata", {}), dict | None):
             meta = body["metadata"]
@@ -190,6 +200,9 @@ class Codec:
                 if patched:
                     raise UndecodableError(text, text)
                 raise _unrecognized(resource, text, raw or b"{}")
+            if patched and not version:
+                text = "Object 'apiVersion' is missing in 'object has no apiVersion field'"
+                raise InternalError(f"Internal error occurred: {text}", details={"causes": [{"message": text}]})
             if patched:
                 return
             if version != resource.api_version:
@@ -315,8 +328,17 @@ class Codec:
 
 def _unrecognized(resource: Resource, text: str, raw: bytes) -> InvalidRequest:
     """400 for a document without a kind, with the beginning of the document."""
-    start = raw[:30].decode(errors="replace") + (" ..." if len(raw) > 30 else "")
-    return bad_request(f"the object provided is unrecognized (must be of type {resource.kind}): {text} ({start})")
+    return bad_request(
+        f"the object provided is unrecognized (must be of type {resource.kind}): {text} ({_beginning(raw)})"
+    )
+
+
+def _beginning(raw: bytes) -> str:
+    """How a document begins: as it is if it looks like an object, else in hexadecimal."""
+    if not raw:
+        return "<empty>"
+    start = raw[:30].decode(errors="replace") if raw.startswith(b"{") else raw[:30].hex()
+    return start + (" ..." if len(raw) > 30 else "")
 
 
 def _nothing(path: str) -> None:

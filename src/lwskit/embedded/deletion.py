@@ -5,18 +5,17 @@ Sources: Kubernetes documentation, "Garbage Collection", "Finalizers", "Pod Life
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from lwskit.embedded.failures import FieldError, bad_request, conflict, invalid_options, invalid_value, not_supported
+from lwskit.embedded.delete_options import Options
+from lwskit.embedded.failures import conflict
 from lwskit.embedded.resources import Resource
 from lwskit.runtime.clock import parse_time, rfc3339
 from lwskit.runtime.objects import Obj
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
-_POLICIES = ("Foreground", "Background", "Orphan")
 _RETURNED = frozenset(
     {
         "/pods",
@@ -33,71 +32,11 @@ _RETURNED = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """DeleteOptions as far as the server acts on them; `grace` in seconds."""
-
-    grace: int | None = None
-    policy: str | None = None
-    uid: str | None = None
-    resource_version: str | None = None
-    dry_run: bool = False
-    cascading: bool = False
-    """Whether the client asked for dependents to go too in the oldest way, `orphanDependents: false`."""
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """`marked` is the object to store (None: leave it as it is); `remove` whether it goes at once (after that)."""
 
     marked: Obj | None
     remove: bool
-
-
-def read_options(body: Any, params: Mapping[str, str]) -> Options:
-    """From the body of a DELETE, or its query. Raises InvalidRequest and Invalid."""
-    if body is not None and not isinstance(body, dict):
-        raise bad_request("the body of a deletion must be a DeleteOptions object")
-    given: dict[str, Any] = dict(body or {})
-    if given.get("kind") not in (None, "", "DeleteOptions"):
-        raise bad_request(f'no kind "{given["kind"]}" is registered for version "meta.k8s.io/v1"')
-    if not body:
-        # Only a deletion without a body is looked at for what its query says.
-        for name in ("gracePeriodSeconds", "propagationPolicy", "orphanDependents"):
-            if name in params:
-                given[name] = params[name]
-        if params.get("dryRun"):
-            given["dryRun"] = [params["dryRun"]]
-    errors: list[FieldError] = []
-    policy = given.get("propagationPolicy")
-    if policy is not None and given.get("orphanDependents") is not None:
-        text = "orphanDependents and deletionPropagation cannot be both set"
-        errors.append(invalid_value("propagationPolicy", policy, text))
-    if policy is not None and policy not in _POLICIES:
-        errors.append(not_supported("propagationPolicy", policy, [*_POLICIES, "nil"]))
-    dry_run = given.get("dryRun") or []
-    for value in dry_run:
-        if value != "All":
-            errors.append(not_supported("dryRun", dry_run, ["All"]))
-    if errors:
-        raise invalid_options("DeleteOptions", errors)
-    if given.get("orphanDependents") is not None and policy is None:
-        policy = "Orphan" if str(given["orphanDependents"]).lower() == "true" else "Background"
-    preconditions = given.get("preconditions") or {}
-    try:
-        grace = None if given.get("gracePeriodSeconds") is None else int(given["gracePeriodSeconds"])
-        if grace is not None and grace < 0:
-            grace = 1
-    except (TypeError, ValueError):
-        raise bad_request(f'strconv.ParseInt: parsing "{given["gracePeriodSeconds"]}": invalid syntax') from None
-    return Options(
-        grace=grace,
-        policy=policy,
-        uid=preconditions.get("uid"),
-        resource_version=preconditions.get("resourceVersion"),
-        dry_run=bool(dry_run),
-        cascading=str(given.get("orphanDependents")).lower() == "false",
-    )
 
 
 def check_preconditions(resource: Resource, obj: Obj, options: Options) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
+from lwskit.embedded import negotiation
 from lwskit.embedded.backend import Backend
-from lwskit.embedded.formats import accepted
 from lwskit.embedded.openapi import OpenApi
 from lwskit.embedded.resources import Resource
 from lwskit.runtime.client.transport import HttpRequest, HttpResponse
@@ -47,7 +47,9 @@ class Discovery:
         path = request.path.rstrip("/") or "/"
         if request.method not in ("GET", "HEAD"):
             return None
+        header = request.headers.get("accept", "")
         if path == "/version":
+            negotiation.routed(header, negotiation.JSON)
             return _json(VERSION)
         if path.startswith(_HEALTH):
             return HttpResponse(200, b"ok", {"content-type": "text/plain; charset=utf-8"})
@@ -56,9 +58,13 @@ class Discovery:
         parts = path.split("/")[1:]
         if path == "/":
             return _json({"paths": self._paths()})
+        if path in ("/api", "/apis") and _wants_aggregated(header):
+            return self._aggregated(core=path == "/api")
+        if parts[0] in ("api", "apis") and len(parts) <= (2 if parts[0] == "api" else 3):
+            if parts[0] == "api" or len(parts) == 3:
+                negotiation.routed(header, *negotiation.OBJECTS)
+            negotiation.output(header, objects=False)
         if path in ("/api", "/apis"):
-            if _wants_aggregated(request.headers.get("accept", "")):
-                return self._aggregated(core=path == "/api")
             return _json(self._api_versions() if path == "/api" else self._groups())
         if parts[0] == "api" and len(parts) == 2:
             return self._resources("", parts[1])
@@ -179,10 +185,10 @@ def _aggregated_entry(resource: Resource) -> Obj:
 
 
 def _wants_aggregated(header: str) -> bool:
-    for media in accepted(header):
-        if media.get("as") == "APIGroupDiscoveryList" and media.get("v") == "v2":
-            return media[""] == "application/json"
-        if media[""] == "application/json" and "as" not in media:
+    for media in negotiation.accepted(header):
+        if media.params.get("as") == "APIGroupDiscoveryList" and media.params.get("v") == "v2":
+            return media.matches(negotiation.JSON)
+        if media.matches(negotiation.JSON) and "as" not in media.params:
             return False
     return False
 

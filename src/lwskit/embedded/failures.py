@@ -22,7 +22,7 @@ from lwskit.runtime.errors import (
 if TYPE_CHECKING:
     from lwskit.embedded.resources import Resource
 
-_ALWAYS_DETAILED = frozenset({404, 405, 406, 422})
+_ALWAYS_DETAILED = frozenset({404, 405, 422})
 """Codes whose answers have details even when there are none to give."""
 
 _MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
@@ -161,7 +161,7 @@ def status_body(error: ApiError) -> dict[str, Any]:
     body["message"] = error.message
     if error.reason:
         body["reason"] = error.reason
-    if error.details or error.code in _ALWAYS_DETAILED or error.message.startswith("415:"):
+    if error.details or error.code in _ALWAYS_DETAILED or error.message.startswith(("406:", "415:")):
         body["details"] = error.details
     body["code"] = error.code
     return body

@@ -9,13 +9,13 @@ from typing import Any, Protocol
 import orjson
 import yaml
 
+from lwskit.embedded import negotiation
 from lwskit.embedded.codec import Codec
 from lwskit.embedded.resources import Resource
 from lwskit.embedded.store import Entry
 from lwskit.embedded.tables import Tables
 from lwskit.runtime.client.transport import HttpResponse
 from lwskit.runtime.clock import Clock
-from lwskit.runtime.errors import NotAcceptable
 from lwskit.runtime.objects import Obj
 
 META_VERSION = "meta.k8s.io/v1"
@@ -104,7 +104,7 @@ class Metadata:
 
     resource: Resource
     codec: Codec
-    content_type: str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+    content_type: str = "application/json"
 
     def one(self, obj: Obj) -> bytes:
         """A PartialObjectMetadata."""
@@ -131,47 +131,20 @@ class Metadata:
         return self.one({"metadata": meta})
 
 
-def accepted(header: str) -> list[Mapping[str, str]]:
-    """The media types of an Accept header with their parameters, the type itself under an empty name."""
-    found = []
-    for part in header.split(","):
-        first, *parameters = [p.strip() for p in part.split(";")]
-        values = {k.strip(): v.strip() for k, _, v in (p.partition("=") for p in parameters)}
-        found.append({"": first} | values)
-    return found
-
-
 def as_yaml(header: str, response: HttpResponse) -> HttpResponse:
-    """A JSON answer as YAML if the Accept header asks for that first."""
-    first = accepted(header)[0][""] if header else ""
-    if first != "application/yaml" or response.headers.get("content-type") != "application/json":
+    """A JSON answer as YAML if the client would rather have that."""
+    if "yaml" not in header or response.headers.get("content-type") != negotiation.JSON:
+        return response
+    found = negotiation.chosen(header, objects=response.status < 400)
+    if found is None or found.media_type != negotiation.YAML:
         return response
     text = yaml.safe_dump(orjson.loads(response.body)).encode()
-    return HttpResponse(response.status, text, {**response.headers, "content-type": "application/yaml"})
+    return HttpResponse(response.status, text, {**response.headers, "content-type": negotiation.YAML})
 
 
-def choose(
-    header: str, resource: Resource, codec: Codec, clock: Clock, params: Mapping[str, Any], *, many: bool
-) -> Format:
+def choose(header: str, resource: Resource, codec: Codec, clock: Clock, params: Mapping[str, Any]) -> Format:
     """The form for an Accept header. Raises NotAcceptable when none of the types can be written."""
-    for media in accepted(header) if header.strip() else []:
-        if media[""] not in ("application/json", "*/*", "application/*", "application/yaml"):
-            continue
-        form = media.get("as")
-        if form is None:
-            return Objects(resource, codec)
-        if media.get("g") != "meta.k8s.io" or media.get("v") != "v1":
-            continue
-        if form == "Table":
-            return Tables(resource, codec, clock, params.get("includeObject") or "Metadata")
-        if form == ("PartialObjectMetadataList" if many else "PartialObjectMetadata"):
-            return Metadata(resource, codec)
-        if form.startswith("PartialObjectMetadata"):
-            return Metadata(resource, codec)
-    if header.strip():
-        raise NotAcceptable(
-            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
-            "application/json;stream=watch",
-            details={},
-        )
-    return Objects(resource, codec)
+    kind = negotiation.output(header).kind
+    if kind == "Table":
+        return Tables(resource, codec, clock, params.get("includeObject") or "Metadata")
+    return Metadata(resource, codec) if kind else Objects(resource, codec)

@@ -5,12 +5,37 @@ Source: Kubernetes documentation, "API concepts", resource versions; answers of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-from lwskit.embedded.failures import FieldError, invalid_options
+from lwskit.embedded.failures import FieldError, bad_request, invalid_options
 
 EXACT, NOT_OLDER = "Exact", "NotOlderThan"
 _MATCH, _INITIAL = "resourceVersionMatch", "sendInitialEvents"
+
+
+_NUMBER = re.compile(r"[+-]?[0-9]+")
+_LARGEST = (1 << 63) - 1
+
+
+def go_bool(text: str | None) -> bool:
+    """A query parameter as yes or no: everything but `0` and `false` is yes, the empty text too; absent is no."""
+    return text is not None and text.lower() not in ("0", "false")
+
+
+def go_integer(text: str) -> int:
+    """A query parameter as a whole number. Raises InvalidRequest."""
+    if not _NUMBER.fullmatch(text):
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    if not -_LARGEST - 1 <= int(text) <= _LARGEST:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return int(text)
+
+
+def read_numbers(params: Mapping[str, str]) -> tuple[int, int]:
+    """How many objects a list may have and for how many seconds a watch lasts, 0 for any. Raises InvalidRequest."""
+    seconds, limit = (go_integer(params.get(name, "0")) for name in ("timeoutSeconds", "limit"))
+    return max(limit, 0), max(seconds, 0)
 
 
 def check_list(params: Mapping[str, str]) -> None:
@@ -50,8 +75,8 @@ def check_watch(params: Mapping[str, str], *, streaming: bool = True) -> None:
             errors.append(_forbidden(_MATCH, text))
         if match != NOT_OLDER:
             errors.append(_unsupported(match, f'"{NOT_OLDER}"'))
-        if params.get("continue"):
-            errors.append(_forbidden(_MATCH, "resourceVersionMatch is forbidden when continue is provided"))
+    if params.get("continue"):
+        errors.append(_forbidden(_MATCH, "resourceVersionMatch is forbidden when continue is provided"))
     _raise(errors)
 
 

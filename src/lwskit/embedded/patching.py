@@ -17,6 +17,8 @@ from lwskit.runtime.client.requests import PatchType
 from lwskit.runtime.errors import Invalid, InvalidRequest
 from lwskit.runtime.objects import Obj
 
+_NO_OBJECT = "json: cannot unmarshal {} into Go value of type map[string]interface {{}}"
+
 
 def json_patched(document: Any, body: Any, *, loose: bool = False) -> Any:
     """The document, which is changed, after a JSON patch; `loose` is read without looking for mistakes.
@@ -81,11 +83,9 @@ class Patcher:
         except orjson.JSONDecodeError as e:
             raise InvalidRequest("invalid JSON patch") from e
         if call.content_type == PatchType.STRATEGIC and not isinstance(body, dict):
-            raise InvalidRequest("json: cannot unmarshal array into Go value of type map[string]interface {}")
+            raise InvalidRequest(_NO_OBJECT.format(patch.json_kind(body)))
         if call.content_type == PatchType.MERGE and not isinstance(body, dict):
-            raise InvalidRequest(
-                "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"
-            )
+            raise InvalidRequest(f"error decoding patch: {_NO_OBJECT.format(patch.json_kind(body))}")
         return body
 
     def apply_to(self, call: Call, current: Obj, body: Any) -> Obj:
@@ -112,7 +112,9 @@ class Patcher:
 
     def _read_config(self, call: Call) -> Obj:
         config = read_body(call.request.body, call.content_type, call.resource.kind)
+        config = {} if config is None else config
         if not isinstance(config, dict):
-            raise bad_request("error decoding YAML: the body must be an object")
+            text = _NO_OBJECT.format(patch.json_kind(config))
+            raise bad_request(f"error decoding patch: error unmarshaling JSON: while decoding JSON: {text}")
         schema.whole_numbers(config)
         return config

@@ -34,7 +34,9 @@ class Decoder:
     def body(self, raw: bytes) -> bytes:
         """The JSON of a binary request body. Raises InvalidRequest when it cannot be read."""
         if not raw.startswith(_MAGIC):
-            raise InvalidRequest("the body is not a Kubernetes object in protobuf: it does not begin with k8s")
+            raise InvalidRequest(
+                "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+            )
         try:
             return orjson.dumps(self._unknown(raw[len(_MAGIC) :]))
         except (IndexError, struct.error, UnicodeDecodeError, ValueError, KeyError) as e:

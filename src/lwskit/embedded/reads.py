@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import binascii
+import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -12,9 +12,11 @@ import orjson
 from lwskit.embedded import selectors
 from lwskit.embedded.backend import Backend
 from lwskit.embedded.call import Call
+from lwskit.embedded.codec import parse_error
 from lwskit.embedded.failures import bad_request, not_found, status_body, too_large_version
 from lwskit.embedded.formats import Format, choose
-from lwskit.embedded.list_options import check_list, check_watch, is_exact
+from lwskit.embedded.list_options import check_list, check_watch, go_bool, is_exact, read_numbers
+from lwskit.embedded.negotiation import check_stream
 from lwskit.embedded.store import Entry, OutrunError, Watch
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import ApiError, ConnectionFailed, Expired
@@ -22,6 +24,7 @@ from lwskit.runtime.errors import ApiError, ConnectionFailed, Expired
 BOOKMARK_SECONDS = 60.0
 INITIAL_END = "k8s.io/initial-events-end"
 _WATCH_SECONDS = 1800.0
+_NOT_BASE64 = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Reader:
@@ -30,38 +33,51 @@ class Reader:
     def __init__(self, backend: Backend) -> None:
         self._b = backend
 
-    def _format(self, call: Call, *, many: bool) -> Format:
+    def _format(self, call: Call) -> Format:
         header = call.request.headers.get("accept", "")
-        return choose(header, call.resource, self._b.codec, self._b.clock, call.params, many=many)
+        return choose(header, call.resource, self._b.codec, self._b.clock, call.params)
 
     def get(self, call: Call) -> tuple[bytes, str]:
-        """One object and its content type. Raises NotFound."""
+        """One object and its content type. Raises NotFound, ServerTimeout."""
+        asked = _version(call.params.get("resourceVersion", ""))
+        if asked > self._b.store.version:
+            raise too_large_version(asked, self._b.store.version)
         entry = self._b.find(call.resource, call.namespace, call.name)
         if entry is None:
             raise not_found(call.resource, call.name)
-        form = self._format(call, many=False)
+        form = self._format(call)
         return form.entry(entry), form.content_type
 
     def list(self, call: Call) -> tuple[bytes, str]:
         """A list and its content type. Raises InvalidRequest, Expired, ServerTimeout."""
-        form = self._format(call, many=True)
+        form = self._format(call)
         entries, meta = self.page(call)
         return form.many(entries, meta), form.content_type
 
-    def page(self, call: Call) -> tuple[list[Entry], dict[str, Any]]:
-        """The objects of one page of a list, and the list's metadata."""
+    def check_page(self, call: Call) -> None:
+        """Raises InvalidRequest and Invalid for what is refused of a list before the store is asked."""
+        read_numbers(call.params)
+        check_list(call.params)
+        self._wanted(call)
+
+    def page(self, call: Call, *, whole: bool = False) -> tuple[list[Entry], dict[str, Any]]:
+        """The objects of one page of a list, and the list's metadata; with `whole` what a limit says does not count.
+
+        Raises InvalidRequest, Invalid, Expired, ServerTimeout.
+        """
         store, params = self._b.store, call.params
+        limit, _ = read_numbers(params)
+        limit = 0 if whole else limit
         wanted = self._wanted(call)
         prefix = _prefix(call)
-        limit = _integer(params.get("limit") or "0")
         asked = params.get("resourceVersion") or ""
         match = params.get("resourceVersionMatch") or ""
         check_list(params)
         version, start = store.version, ""
         if params.get("continue"):
+            version, start = _read_token(params["continue"])
             if asked not in ("", "0"):
                 raise bad_request("specifying resource version is not allowed when using continue")
-            version, start = _read_token(params["continue"])
             entries = (
                 self._at(call, prefix, version, start) if version >= 0 else store.list(call.resource.storage, prefix)
             )
@@ -115,15 +131,17 @@ class Reader:
     def watch(self, call: Call, idle_timeout: float | None = None) -> WatchStream:
         """Follow a collection. Raises InvalidRequest and Invalid; what is too old is an event in the stream."""
         store, params = self._b.store, call.params
-        form = self._format(call, many=True)
+        form = self._format(call)
+        _, asked_seconds = read_numbers(params)
         wanted = self._wanted(call)
         prefix = _prefix(call)
         asked = params.get("resourceVersion") or ""
-        bookmarks = _true(params.get("allowWatchBookmarks"))
-        initial = _true(params.get("sendInitialEvents"))
+        bookmarks = go_bool(params.get("allowWatchBookmarks"))
+        initial = go_bool(params.get("sendInitialEvents"))
         check_watch(params)
+        check_stream(call.request.headers.get("accept", ""))
         number = _version(asked)
-        seconds = float(_integer(params.get("timeoutSeconds") or "0")) or _WATCH_SECONDS * (1 + self._b.rng.random())
+        seconds = float(asked_seconds) or _WATCH_SECONDS * (1 + self._b.rng.random())
         if initial and number > store.version:
             error = status_body(too_large_version(number, store.version))
             return WatchStream(None, form, self._b, 0.0, False, False, error, idle_timeout)
@@ -237,17 +255,6 @@ def _place(entry: Entry) -> str:
     return f"{namespace}/{meta['name']}" if namespace else meta["name"]
 
 
-def _true(text: str | None) -> bool:
-    return text is not None and text.lower() in ("1", "true", "t")
-
-
-def _integer(text: str) -> int:
-    try:
-        return max(int(text), 0)
-    except ValueError:
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
-
-
 def _version(text: str) -> int:
     if not text:
         return 0
@@ -270,8 +277,24 @@ def _token(version: int, start: str) -> str:
 
 
 def _read_token(text: str) -> tuple[int, str]:
+    """The version and the place where a list goes on. Raises InvalidRequest."""
     try:
-        data = orjson.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-        return int(data["rv"]), str(data["start"])
-    except (binascii.Error, ValueError, KeyError, TypeError) as e:
+        strange = _NOT_BASE64.search(text)
+        if strange or len(text) % 4 == 1:
+            at = strange.start() if strange else len(text) - 1
+            raise ValueError(f"illegal base64 data at input byte {at}")
+        raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        try:
+            data = orjson.loads(raw)
+        except orjson.JSONDecodeError as e:
+            raise ValueError(parse_error(raw, e)) from e
+        found = data if isinstance(data, dict) else {}
+        if found.get("v") != "meta.k8s.io/v1":
+            raise ValueError(f"server does not recognize this encoded version {found.get('v', '')}")
+        if not found.get("rv"):
+            raise ValueError("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
+        if not found.get("start"):
+            raise ValueError("encoded start key empty (version meta.k8s.io/v1)")
+        return int(found["rv"]), str(found["start"])
+    except (ValueError, TypeError) as e:
         raise bad_request(f"invalid continue token: continue key is not valid: {e}") from e

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import orjson
-
-from lwskit.embedded import builtin_admission, commits, deletion, selectors
+from lwskit.embedded import builtin_admission, commits, delete_options, deletion
 from lwskit.embedded.admission import Attributes
 from lwskit.embedded.backend import Backend
 from lwskit.embedded.call import Call
-from lwskit.embedded.failures import bad_request, modified, not_found
+from lwskit.embedded.failures import modified, not_found
+from lwskit.embedded.reads import Reader
 from lwskit.embedded.resources import Resource
 from lwskit.embedded.store import StaleError, key
 from lwskit.embedded.writes import ATTEMPTS
@@ -38,25 +37,25 @@ class Remover:
 
     async def delete_with(self, call: Call, options: Any) -> Obj:
         """Delete the call's object with DeleteOptions that come from elsewhere than its body."""
-        read = deletion.read_options(options, {})
+        read = delete_options.from_document(self._b.codec, options)
         return await self._delete(call, call.name, replace(read, dry_run=read.dry_run or call.dry_run))
 
     async def delete_collection(self, call: Call) -> Obj:
         """Delete what the selectors in the query match; returns the list of what was there."""
         b, resource = self._b, call.resource
+        reader = Reader(b)
+        reader.check_page(call)
         options = self._options(call)
-        wanted = selectors.wanted(resource, call.params.get("labelSelector", ""), call.params.get("fieldSelector", ""))
-        prefix = f"{call.namespace}/" if call.namespace else ""
+        listed, _ = reader.page(call, whole=True)
         items = []
-        for entry in b.store.list(resource.storage, prefix):
-            if wanted is None or wanted(entry.obj):
-                items.append(_item(resource, b.codec.from_stored(resource, entry.obj)))
-                namespace = entry.obj["metadata"].get("namespace", "")
-                one = Call(call.request, call.user, "delete", resource, namespace, "", "", call.params, call.warnings)
-                try:
-                    await self._delete(one, entry.obj["metadata"]["name"], options)
-                except NotFound:
-                    continue
+        for entry in listed:
+            items.append(_item(resource, b.codec.from_stored(resource, entry.obj)))
+            namespace = entry.obj["metadata"].get("namespace", "")
+            one = Call(call.request, call.user, "delete", resource, namespace, "", "", call.params, call.warnings)
+            try:
+                await self._delete(one, entry.obj["metadata"]["name"], options)
+            except NotFound:
+                continue
         return {
             "kind": resource.list_kind,
             "apiVersion": resource.api_version,
@@ -64,16 +63,11 @@ class Remover:
             "items": items,
         }
 
-    def _options(self, call: Call) -> deletion.Options:
-        body: Any = None
-        if call.request.body:
-            try:
-                body = orjson.loads(call.request.body)
-            except orjson.JSONDecodeError as e:
-                raise bad_request(f"couldn't get version/kind; json parse error: {e}") from e
-        return deletion.read_options(body, call.params)
+    def _options(self, call: Call) -> delete_options.Options:
+        given = call.request.headers.get("content-type", "")
+        return delete_options.from_request(self._b.codec, call.request.body, given, call.params)
 
-    async def _delete(self, call: Call, name: str, options: deletion.Options) -> Obj:
+    async def _delete(self, call: Call, name: str, options: delete_options.Options) -> Obj:
         b, resource = self._b, call.resource
         dry_run = options.dry_run
         place = key(call.namespace if resource.namespaced else "", name)
@@ -134,7 +128,7 @@ def _item(resource: Resource, obj: Obj) -> Obj:
     return {k: v for k, v in obj.items() if k not in ("apiVersion", "kind")}
 
 
-def _as_object(options: deletion.Options) -> Obj:
+def _as_object(options: delete_options.Options) -> Obj:
     """The options as a webhook sees them."""
     found: Obj = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
     if options.grace is not None:

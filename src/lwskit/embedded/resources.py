@@ -197,6 +197,10 @@ class Registry:
         """Whether anything is served in that group (and version)."""
         return any(g == group and version in (None, v) for g, v, _ in self._by_path)
 
+    def has_builtin(self, group: str) -> bool:
+        """Whether anything in that group is built in."""
+        return any(r.group == group and r.custom is None for r in self._by_path.values())
+
     def versions_of(self, group: str, plural: str) -> list[Resource]:
         """The versions under which one resource is served."""
         return [r for (g, _, p), r in self._by_path.items() if g == group and p == plural]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -70,17 +71,23 @@ def read_field(obj: Obj, path: str) -> str:
 
 def _terms(text: str) -> list[tuple[str, str, bool]]:
     found = []
-    for part in text.split(","):
-        if not part:
-            continue
-        for sign in ("!=", "==", "="):
-            if sign in part:
-                name, _, value = part.partition(sign)
-                found.append((name, value.replace("\\,", ",").replace("\\=", "="), sign != "!="))
-                break
-        else:
+    for part in re.findall(r"(?:\\.|[^,\\])+", text):
+        sign = re.search(r"!=|==?", part)
+        if sign is None:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
+        name, value = part[: sign.start()], _unescaped(part[sign.end() :])
+        if name or value:
+            found.append((name, value, sign[0] != "!="))
     return found
+
+
+def _unescaped(text: str) -> str:
+    """A value without the backslashes before what has a meaning of its own. Raises InvalidRequest."""
+    bare = re.sub(r"\\.", "", text)
+    strange = re.search(r"[,=]", bare)
+    if strange:
+        raise bad_request(f"invalid field selector: unescaped character in value: {ord(strange[0])}")
+    return re.sub(r"\\(.)", r"\1", text)
 
 
 def _known(resource: Resource, name: str) -> str:

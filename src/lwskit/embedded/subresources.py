@@ -7,11 +7,10 @@ from typing import Any
 
 import orjson
 
-from lwskit.embedded import reviews, scales, schema
+from lwskit.embedded import delete_options, reviews, scales, schema
 from lwskit.embedded.backend import Backend
 from lwskit.embedded.call import Call
 from lwskit.embedded.codec import UndecodableError, read_body
-from lwskit.embedded.deletion import read_options
 from lwskit.embedded.failures import bad_request, conflict, invalid_object, invalid_value, not_found
 from lwskit.embedded.patching import Patcher
 from lwskit.embedded.removal import Remover
@@ -214,7 +213,7 @@ class Subresources:
     async def _evict(self, call: Call) -> Obj:
         body: Any = read_body(call.request.body, call.content_type, "Eviction")
         options = (body.get("deleteOptions") if isinstance(body, dict) else None) or {}
-        read = read_options(options, call.params)
+        read = delete_options.from_document(self._b.codec, options)
         if not (read.dry_run or call.dry_run):
             await self._writer.change(call, self._disrupted)
         await self._remover.delete_with(call, options)
