@@ -13,6 +13,7 @@ from typing import Protocol
 import structlog
 
 from lwskit.runtime.certs import SERVER_DAYS, make_self_signed
+from lwskit.runtime.client.contexts import no_password
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import ConfigurationError
 
@@ -83,7 +84,7 @@ class CertificateWatcher:
                 return False
             # Tried apart first: loading a broken pair would leave the server's context with half of it.
             self._make()
-            self.context.load_cert_chain(self._files.cert, self._files.key)
+            self.context.load_cert_chain(self._files.cert, self._files.key, no_password)
         except (OSError, ssl.SSLError) as error:
             self.errors += 1
             log.error("changed certificate files cannot be used", file=str(self._files.cert), error=str(error))
@@ -104,7 +105,7 @@ class CertificateWatcher:
 
     def _make(self) -> ssl.SSLContext:
         context = server_context(self._files.min_version, self._files.ciphers)
-        context.load_cert_chain(self._files.cert, self._files.key)
+        context.load_cert_chain(self._files.cert, self._files.key, no_password)
         if self._files.client_ca is not None:
             context.load_verify_locations(self._files.client_ca)
             context.verify_mode = ssl.CERT_REQUIRED

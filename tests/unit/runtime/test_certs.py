@@ -5,14 +5,22 @@ from __future__ import annotations
 import asyncio
 import random
 import ssl
+from base64 import b64encode
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from kubernetes_asyncio.client import Configuration
 
 from lwskit.runtime.certs import Certificate, make_ca, make_self_signed, make_server_cert
-from lwskit.runtime.clock import Clock
+from lwskit.runtime.client import bridge
+from lwskit.runtime.client.contexts import tls_context
+from lwskit.runtime.client.kubeconfig import from_kubeconfig
+from lwskit.runtime.clock import Clock, RealClock
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.tls import CertificateWatcher, TlsFiles
 
@@ -86,3 +94,45 @@ def test_a_certificate_of_ones_own_names_what_it_is_for() -> None:
     assert names.get_values_for_type(x509.DNSName) == ["localhost"]
     assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
     assert made.not_after == NOW + timedelta(days=30)
+
+
+def encrypted(certificate: Certificate) -> Certificate:
+    key = serialization.load_pem_private_key(certificate.key_pem, None)
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"x")
+    )
+    return replace(certificate, key_pem=pem)
+
+
+def test_nobody_is_asked_for_the_password_of_a_key(tmp_path: Path) -> None:
+    locked = encrypted(pair()[1])
+    with pytest.raises(ConfigurationError, match=r"tls\.key cannot be used: the key is encrypted; give one without"):
+        CertificateWatcher(write(tmp_path, locked), RealClock())
+    watcher = CertificateWatcher(write(tmp_path, pair(2)[1]), RealClock())
+    write(tmp_path, locked)
+    assert not watcher.check()
+    assert watcher.errors == 1
+    with pytest.raises(OSError, match="the key is encrypted"):
+        tls_context(client_cert=str(tmp_path / "tls.crt"), client_key=str(tmp_path / "tls.key"))
+    data = {
+        "client-certificate-data": b64encode(locked.cert_pem).decode(),
+        "client-key-data": b64encode(locked.key_pem).decode(),
+    }
+    config = {
+        "kind": "Config",
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "clusters": [{"name": "k", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": data}],
+    }
+    (tmp_path / "config").write_text(yaml.safe_dump(config))
+    with pytest.raises(ConfigurationError, match=r"user 'u': .*\(the key is encrypted; give one without"):
+        from_kubeconfig([tmp_path / "config"])
+    foreign = Configuration()
+    foreign.host, foreign.cert_file, foreign.key_file = (
+        "https://h",
+        str(tmp_path / "tls.crt"),
+        str(tmp_path / "tls.key"),
+    )
+    with pytest.raises(ConfigurationError, match="the key is encrypted"):
+        bridge.transport(foreign)

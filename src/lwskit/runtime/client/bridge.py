@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.config import environment_proxy
+from lwskit.runtime.client.contexts import no_password
 from lwskit.runtime.client.http import HttpTransport
 from lwskit.runtime.client.tokens import EARLY, PLUGIN_TIMEOUT, REREAD
 from lwskit.runtime.clock import Clock, RealClock
@@ -124,7 +125,7 @@ def _tls(configuration: Any) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
         if configuration.cert_file:
-            context.load_cert_chain(configuration.cert_file, configuration.key_file)
+            context.load_cert_chain(configuration.cert_file, configuration.key_file, no_password)
     except (OSError, ValueError) as e:
         raise ConfigurationError(f"the certificates of the Configuration for {configuration.host}: {e}") from e
     if not configuration.verify_ssl:

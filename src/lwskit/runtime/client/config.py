@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from lwskit.runtime.client.client import Client
+from lwskit.runtime.client.contexts import add_client_certificate
 from lwskit.runtime.client.http import HttpTransport, TokenProvider
-from lwskit.runtime.client.kubeconfig import Access, add_client_certificate, from_kubeconfig, from_service_account
+from lwskit.runtime.client.kubeconfig import Access, from_kubeconfig, from_service_account
 from lwskit.runtime.client.tokens import FileToken, PluginToken
 from lwskit.runtime.client.transport import HttpRequest
 from lwskit.runtime.clock import Clock, RealClock

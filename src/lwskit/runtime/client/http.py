@@ -16,6 +16,7 @@ from weakref import WeakSet
 import aiohttp
 from yarl import URL
 
+from lwskit.runtime.client.contexts import tls_context as tls_context
 from lwskit.runtime.client.transport import HttpRequest, HttpResponse
 from lwskit.runtime.errors import ConnectionFailed, LwskitError
 
@@ -257,27 +258,6 @@ class _Tokens:
             text = f"there are no credentials for the API server: {e}"
             raise ConnectionFailed(text, retryable=False) from e
         return self._latest
-
-
-def tls_context(
-    *,
-    ca_file: str | None = None,
-    ca_data: str | None = None,
-    client_cert: str | None = None,
-    client_key: str | None = None,
-    insecure: bool = False,
-) -> ssl.SSLContext:
-    """A TLS context for a client: CA from a file or PEM text, or the system's; a client certificate from PEM files.
-
-    `insecure` accepts every certificate. Raises OSError and ssl.SSLError for files that cannot be read or used.
-    """
-    context = ssl.create_default_context(cafile=ca_file, cadata=ca_data)
-    if insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if client_cert:
-        context.load_cert_chain(client_cert, client_key)
-    return context
 
 
 def _keepalive_socket(address: Any) -> socket.socket:

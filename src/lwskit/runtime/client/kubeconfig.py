@@ -9,7 +9,6 @@ import base64
 import binascii
 import os
 import ssl
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from lwskit.runtime.client.http import tls_context
+from lwskit.runtime.client.contexts import add_client_certificate, tls_context
 from lwskit.runtime.errors import ConfigurationError
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -212,15 +211,6 @@ def _tls(cluster: _Entry, user: _Entry) -> ssl.SSLContext:
             text = "client-certificate and client-key are not a PEM certificate and its key"
             raise user.error(f"{text} ({_reason(e)})") from e
     return context
-
-
-def add_client_certificate(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Have a TLS context present a certificate given as PEM text. Raises OSError or ValueError when it cannot."""
-    # Python's ssl takes files only; the directory is readable by its owner alone.
-    with tempfile.TemporaryDirectory(prefix="lwskit-") as directory:
-        path = Path(directory) / "client.pem"
-        path.write_text(f"{certificate}\n{key}\n", encoding="ascii")
-        context.load_cert_chain(path, password=lambda: b"")
 
 
 def _reason(error: Exception) -> str:
