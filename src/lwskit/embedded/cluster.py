@@ -11,7 +11,7 @@ from typing import Protocol
 import structlog
 
 from lwskit.embedded.apiserver import ApiServer
-from lwskit.embedded.controllers import claims, garbage, kubelet, namespace, scheduler, statefulset
+from lwskit.embedded.controllers import garbage, kubelet, namespace, scheduler, statefulset
 from lwskit.embedded.controllers.events import CoreRecorder
 from lwskit.embedded.controllers.kubelet import Kubelet
 from lwskit.embedded.controllers.kubelet_behaviour import Behaviour
@@ -26,7 +26,7 @@ from lwskit.runtime.events import Recorder
 from lwskit.runtime.kinds import CUSTOM_RESOURCE_DEFINITION
 from lwskit.runtime.objects import Obj
 
-CONTROLLERS = ("scheduler", "kubelet", "statefulset", "claims", "garbage", "namespace")
+CONTROLLERS = ("scheduler", "kubelet", "statefulset", "garbage", "namespace")
 """What a cluster runs besides the API server, and what it can be made without."""
 MANAGER = "kube-controller-manager"
 """The field manager of the controllers, as on other clusters."""
@@ -145,8 +145,6 @@ class Cluster:
             recorder = CoreRecorder(manager, clock, statefulset.COMPONENT)
             run(recorder, "events of statefulset")
             run(statefulset.build(manager, cache, clock, rng, recorder), "statefulset")
-        if "claims" not in self._without:
-            run(claims.build(manager, cache, clock, rng), "claims")
         if "namespace" not in self._without:
             run(namespace.build(manager, cache, clock, rng), "namespace")
         run(cache, "cache of the controllers")
