@@ -71,4 +71,5 @@ async def _first(event: asyncio.Event, running: asyncio.Task[None]) -> None:
         if running.done():
             running.result()
     finally:
-        waiting.cancel()
+        if not waiting.cancel():
+            waiting.exception()

@@ -50,7 +50,8 @@ async def running(program: Program, *ready: asyncio.Event) -> AsyncIterator[None
         for event in ready:
             waiting = asyncio.create_task(event.wait(), name="manager under test: start")
             await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
+            if not waiting.cancel():
+                waiting.exception()
             if task.done():
                 task.result()
         yield

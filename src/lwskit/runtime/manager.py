@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from typing import Any, TypeVar
 
 import structlog
 
@@ -15,10 +15,13 @@ from lwskit.runtime.controller.controller import Controller
 from lwskit.runtime.controller.options import ControllerDefaults
 from lwskit.runtime.election import Elector, LeaderElectionLost
 from lwskit.runtime.errors import LwskitError
+from lwskit.runtime.milestone import Milestone
 from lwskit.runtime.runnable import Group, Runnable, group_of, name_of
 from lwskit.runtime.tasks import TaskCancelled
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 GRACE = 30.0
 """Seconds that all runnables together have to end."""
@@ -28,7 +31,7 @@ _START_ORDER = (Group.EVENTS, Group.HTTP, Group.WEBHOOKS, Group.CACHES, Group.OT
 # A warm-up and its controller may wait for the same thing, so nothing waits for the one before the other is told.
 _STOP_ORDER = ((Group.OTHERS, Group.WARM_UP), (Group.LEADER,), (Group.CACHES,), (Group.WEBHOOKS,), (Group.HTTP,))
 _STEPS = 8
-"""Steps of the loop in which a cancelled runnable that does not wait for anything ends."""
+"""Steps of the loop in which a runnable that does not wait for anything fails, or ends once it is cancelled."""
 
 
 class ManagerError(LwskitError):
@@ -82,7 +85,10 @@ class _RunGroup:
 
     def _launch(self, runnable: Runnable) -> None:
         name = name_of(runnable)
-        task = asyncio.create_task(runnable.run(), name=f"{self._group.value}: {name}")
+        work: object = runnable.run()
+        if not isinstance(work, Coroutine):
+            raise ManagerError(f"{name} cannot be run: its run() returned {type(work).__name__}; write `async def run`")
+        task = asyncio.create_task(work, name=f"{self._group.value}: {name}")
         self._tasks[task] = name
         task.add_done_callback(self._on_done)
 
@@ -129,8 +135,10 @@ class Manager:
         controllers: ControllerDefaults | None = None,
     ) -> None:
         self.rng = rng
-        self.elected = asyncio.Event()
-        """Set once what needs leadership was started."""
+        self.elected = Milestone()
+        """Set once what needs leadership was started. Its `wait` raises ManagerError when the manager ends before."""
+        self.synced = Milestone()
+        """Set once the caches that were added before the start have synced. Its `wait` raises as that of `elected`."""
         self._clock = clock
         self._elector = elector
         self._graceful = graceful_timeout
@@ -141,15 +149,19 @@ class Manager:
         self._error: BaseException | None = None
         self._wake = asyncio.Event()
         self._abort = asyncio.Event()
+        self._ended = asyncio.Event()
         self._started = False
         self._stopping = False
 
     def add(self, runnable: Runnable, group: Group | None = None) -> None:
         """Take in a runnable, to the group it names itself or to the one given; a started group launches it at once.
 
-        A controller gets the manager's defaults for what it leaves open. Raises ManagerError while stopping and for a
-        second controller of one name.
+        A controller gets the manager's defaults for what it leaves open. Raises ManagerError while stopping, for what
+        has no method `run`, and for a second controller of one name.
         """
+        if isinstance(runnable, type) or not callable(getattr(runnable, "run", None)):
+            what = f"the class {runnable.__name__}" if isinstance(runnable, type) else repr(runnable)
+            raise ManagerError(f"{what} cannot be added: a runnable is an object with a coroutine method `run`")
         if self._stopping:
             raise ManagerError("can't accept new runnable as stop procedure is already engaged")
         if isinstance(runnable, Controller):
@@ -178,22 +190,65 @@ class Manager:
         if self._started:
             raise ManagerError("manager already started")
         self._started = True
+        log.info("manager started", controllers=sorted(self._controllers))
         starting = asyncio.create_task(self._start(), name="manager: start")
         starting.add_done_callback(self._on_done)
+        cancelled: asyncio.CancelledError | None = None
         try:
             await self._wake.wait()
-        except asyncio.CancelledError:
-            await self._shut_down(starting)
-            if self._error is not None:
-                raise self._error from None
-            raise
-        await self._shut_down(starting)
+        except asyncio.CancelledError as error:
+            cancelled = error
+        log.info("manager stops")
+        # A task of its own, so that no cancellation of this one leaves a group running or unwaited for.
+        stopping = asyncio.create_task(self._shut_down(starting), name="manager: stop")
+        while not stopping.done():
+            try:
+                await asyncio.wait({stopping})
+            except asyncio.CancelledError as error:
+                self._abort.set()
+                cancelled = error
+        if not stopping.cancelled():
+            self._error = self._error or stopping.exception()
+        self._ended.set()
+        for milestone in (self.synced, self.elected):
+            milestone.miss(self._over)
         if self._error is not None:
             raise self._error
+        if cancelled is not None:
+            raise cancelled
+
+    async def until(self, what: Awaitable[T]) -> T:
+        """Wait for something that cannot happen without this manager, such as `cache.wait_synced()`; its result.
+
+        Raises what it raises, and ManagerError when the manager ends before. Cancelling cancels what is waited for.
+        """
+        waiting = asyncio.ensure_future(what)
+        ended = asyncio.create_task(self._ended.wait(), name="manager: until it ends")
+        try:
+            await asyncio.wait({waiting, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                raise self._over()
+            return waiting.result()
+        finally:
+            waiting.cancel()
+            ended.cancel()
+
+    def _over(self) -> ManagerError:
+        """What is raised to those who still wait for something once the manager has ended."""
+        why = f": {self._error}" if self._error is not None else ""
+        found = ManagerError(f"the manager ended before what was waited for{why}")
+        found.__cause__ = self._error
+        return found
 
     async def _start(self) -> None:
         for group in _START_ORDER:
             await self._groups[group].start()
+        self.synced.set()
+        # What fails at once, such as a server whose address is taken, is known after a few steps of the loop.
+        for _ in range(_STEPS):
+            await asyncio.sleep(0)
+        if self._wake.is_set():
+            return
         if self._elector is None:
             await self._groups[Group.LEADER].start()
             self.elected.set()
@@ -224,6 +279,7 @@ class Manager:
             self._error = self._error or error
         if self._error is None and not self._stopping:
             self._error = error
+            log.error("a runnable failed, the manager ends", runnable=name, error=str(error) or repr(error))
         elif self._error is not error:
             log.error("error received after stop sequence was engaged", runnable=name, error=str(error))
         self._wake.set()
@@ -233,14 +289,17 @@ class Manager:
         starting.cancel()
         late: list[str] = []
         try:
-            await asyncio.wait({starting}, timeout=LAST_RESORT)
-            late = await self._drain()
+            try:
+                try:
+                    await asyncio.wait({starting}, timeout=LAST_RESORT)
+                    late = await self._drain()
+                finally:
+                    await self._cut_off()
+            finally:
+                await self._end_election()
         finally:
-            await self._cut_off()
-            await self._end_election()
-            self._groups[Group.EVENTS].cancel()
-            await self._wait(self._groups[Group.EVENTS].tasks, self._clock.monotonic() + LAST_RESORT)
-        if late and self._graceful > 0:
+            await self._end_events()
+        if late and self._graceful > 0 and not self._abort.is_set():
             problem = ManagerError(
                 "failed waiting for all runnables to end within grace period of "
                 f"{self._graceful:g}s: still running: {', '.join(late)}"
@@ -295,8 +354,9 @@ class Manager:
                 if not self._remaining():
                     return
                 await asyncio.sleep(0)
-        if self._graceful != 0:
-            await self._wait(self._remaining(), self._clock.monotonic() + LAST_RESORT)
+        if self._graceful != 0 and (remaining := self._remaining()):
+            await asyncio.wait(remaining, timeout=LAST_RESORT)
+            await asyncio.sleep(0)
 
     def _remaining(self) -> set[asyncio.Task[None]]:
         return {task for group in _stopped() for task in self._groups[group].tasks}
@@ -307,8 +367,28 @@ class Manager:
         led = self._elector.is_leader
         self._election.cancel()
         await asyncio.wait({self._election}, timeout=LAST_RESORT)
-        if led and self._elector.release_on_cancel:
-            await self._elector.release()
+        if not led or not self._elector.release_on_cancel:
+            return
+        release = asyncio.create_task(self._elector.release(), name="manager: release of leadership")
+        try:
+            await self._wait({release}, math.inf)
+            # Whoever is in a hurry still leaves it the time of one answer.
+            await asyncio.wait({release}, timeout=LAST_RESORT)
+        finally:
+            release.cancel()
+            await asyncio.wait({release}, timeout=LAST_RESORT)
+        if not release.cancelled() and (error := release.exception()) is not None:
+            raise error
+
+    async def _end_events(self) -> None:
+        """Cancel the last group, twice if need be, and wait for it a moment."""
+        for _ in range(2):
+            events = self._groups[Group.EVENTS]
+            events.cancel()
+            if events.tasks:
+                await asyncio.wait(events.tasks, timeout=LAST_RESORT)
+            # Their done callbacks run in the next step of the loop.
+            await asyncio.sleep(0)
 
 
 def _stopped() -> Iterator[Group]:

@@ -13,7 +13,7 @@ from lwskit.runtime.cache.delegating import DelegatingClient
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.events import Recorder
-from lwskit.runtime.manager import Manager
+from lwskit.runtime.manager import Manager, ManagerError
 from lwskit.runtime.runnable import Group, Runnable
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.interceptors import Interceptor
@@ -47,8 +47,11 @@ class TestManager:
         self.manager.add(runnable, group)
 
     async def synced(self) -> None:
-        """Wait until every informer known now has its first list. Cancelling it only ends the wait."""
-        await self.cache.wait_synced()
+        """Wait until every informer known now has its first list. Cancelling it only ends the wait.
+
+        Raises ManagerError when the manager has ended, so that there will be none.
+        """
+        await self.manager.until(self.cache.wait_synced())
 
 
 @asynccontextmanager
@@ -69,10 +72,12 @@ async def running(cluster: TestCluster) -> AsyncIterator[TestManager]:
     made = TestManager(manager, client, DelegatingClient(client, cache), cache, recorder, interceptor, clock, rng)
     task = asyncio.create_task(manager.run(), name="manager under test")
     try:
-        elected = asyncio.create_task(manager.elected.wait(), name="manager under test: start")
-        await asyncio.wait({task, elected}, return_when=asyncio.FIRST_COMPLETED)
-        elected.cancel()
-        if not task.done():
+        try:
+            await manager.elected.wait()
+        except ManagerError:
+            # Why it ended is raised below.
+            await asyncio.wait({task})
+        else:
             yield made
     finally:
         manager.stop()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+import weakref
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from types import CodeType, FrameType
@@ -72,8 +73,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     `limit` is how many virtual seconds one `run_until_complete` may take; then the main task is cancelled and
     TimeLimitExceeded raised. When nothing can wake the main task, it is cancelled likewise and Deadlock raised; so it
-    is with Livelock when `steps` rounds have passed at one instant. The errors list the pending tasks and the line at
-    which each of them waits.
+    is with Livelock when `steps` rounds have passed at one instant. The errors list the tasks that failed without
+    anybody taking notice, then the pending tasks and the line at which each of them waits.
     """
 
     def __init__(self, limit: float = LIMIT, steps: int = STEPS) -> None:
@@ -87,6 +88,18 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._deadline = float("inf")
         self._main: asyncio.Future[Any] | None = None
         self._failure: VirtualTimeError | None = None
+        self._made: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
+
+    def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        """Run a coroutine as a task, and remember it for as long as somebody holds it."""
+        task: asyncio.Task[Any] = super().create_task(coro, **options)
+        self._made.add(task)
+        return task
+
+    def unnoticed(self) -> list[asyncio.Task[Any]]:
+        """The tasks whose exception nobody has asked for, by name."""
+        found = [task for task in self._made if task.done() and getattr(task, "_log_traceback", False)]
+        return sorted(found, key=lambda task: task.get_name())
 
     def time(self) -> float:
         """Virtual seconds since the loop was made."""
@@ -206,12 +219,14 @@ for _what, _names in _REFUSED.items():
 
 
 def describe_tasks(loop: asyncio.AbstractEventLoop, main: asyncio.Future[Any] | None = None) -> str:
-    """The pending tasks of a loop, one a line, with the place where each waits; `main` comes first."""
+    """The tasks of a loop, one a line: those that failed unnoticed, `main`, and the others with where each waits."""
+    failed = loop.unnoticed() if isinstance(loop, VirtualLoop) else []
+    errors = [f"  task {t.get_name()!r} failed, and nobody took notice: {t.exception()!r}" for t in failed[:_SHOWN]]
     tasks = sorted(asyncio.all_tasks(loop), key=lambda t: (t is not main, t.get_name()))
     lines = [f"  {'main task' if t is main else 'task'} {t.get_name()!r} waits at {_place(t)}" for t in tasks[:_SHOWN]]
     if len(tasks) > _SHOWN:
         lines.append(f"  and {len(tasks) - _SHOWN} more tasks")
-    return "\n".join(lines) or "  there is no pending task"
+    return "\n".join([*errors, *lines]) or "  there is no pending task"
 
 
 def _place(task: asyncio.Task[Any]) -> str:
@@ -248,8 +263,14 @@ class VirtualClock:
         return EPOCH + timedelta(seconds=self.monotonic())
 
     def monotonic(self) -> float:
-        """Virtual seconds since the loop was made. Raises RuntimeError outside a loop unless one was given."""
-        return (self._loop or asyncio.get_running_loop()).time()
+        """Virtual seconds since the loop was made. Raises VirtualTimeError outside a loop unless one was given."""
+        try:
+            return (self._loop or asyncio.get_running_loop()).time()
+        except RuntimeError as e:
+            raise VirtualTimeError(
+                "virtual time is that of an event loop, and none runs here: make the test `async def`, "
+                "or take lwskit.testing.clock.FakeClock, which needs none"
+            ) from e
 
     async def sleep(self, seconds: float) -> None:
         """Let that many virtual seconds pass, which takes no real time. Cancelling it ends the wait."""

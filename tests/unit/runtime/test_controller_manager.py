@@ -70,7 +70,8 @@ async def running(manager: ControllerManager, *ready: asyncio.Event) -> AsyncIte
         for event in ready or (manager.elected,):
             waiting = asyncio.create_task(event.wait())
             await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
+            if not waiting.cancel():
+                waiting.exception()
             if task.done():
                 task.result()
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False)) as http:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+import structlog
 
 from lwskit.runtime.cache.cache import Cache
 from lwskit.runtime.clock import Clock
@@ -641,3 +642,174 @@ async def test_signal_handlers_are_installed_on_a_real_loop_and_removed() -> Non
         assert exits == []
     finally:
         handler.remove()
+
+
+class SlowRelease(FakeElector):
+    """An elector whose release takes a second, or for ever."""
+
+    def __init__(self, log: list[str], clock: Clock, seconds: float) -> None:
+        super().__init__(log, release_on_cancel=True)
+        self.clock = clock
+        self.seconds = seconds
+        self.won.set()
+
+    async def release(self) -> None:
+        try:
+            await self.clock.sleep(self.seconds)
+        except asyncio.CancelledError:
+            self.log.append("release given up")
+            raise
+        self.log.append("released")
+
+
+@pytest.mark.parametrize("gaps", [(0.5,), (2.5,), (0.5, 0.2), (0, 0), (2.2, 0.1, 0.1, 0), (0, 0.9)])
+@pytest.mark.parametrize("seconds", [0.8, 10**6])
+async def test_however_often_it_is_cancelled_every_group_has_ended_when_it_returns(
+    clock: Clock, gaps: tuple[float, ...], seconds: float
+) -> None:
+    before = asyncio.all_tasks()
+    log: list[str] = []
+    manager = make(clock, SlowRelease(log, clock, seconds), graceful_timeout=5)
+    for group in Group:
+        manager.add(Part(log, group.value, clock, group, linger=2 if group is Group.LEADER else 0))
+    task = asyncio.create_task(manager.run())
+    await clock.sleep(1)
+    log.clear()
+    task.cancel()
+    for gap in gaps:
+        await clock.sleep(gap)
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert clock.monotonic() <= 1 + sum(gaps) + 3
+    assert asyncio.all_tasks() == before
+    # A part that was cancelled twice does not get to its last word.
+    assert log[-1] == f"-{Group.EVENTS.value}"
+    assert ("released" in log) == (seconds < 1)
+    assert ("release given up" in log) == (seconds > 1)
+
+
+async def test_a_release_that_is_not_hurried_has_its_time(clock: Clock) -> None:
+    log: list[str] = []
+    manager = make(clock, SlowRelease(log, clock, 8))
+    task = asyncio.create_task(manager.run())
+    await clock.sleep(1)
+    manager.stop()
+    await task
+    assert (log[-1], clock.monotonic()) == ("released", 9)
+
+
+class Failing:
+    """Raises after some seconds."""
+
+    def __init__(self, clock: Clock, error: Exception, after: float = 0, group: Group = Group.HTTP) -> None:
+        self.clock, self.error, self.after, self.group = clock, error, after, group
+
+    async def run(self) -> None:
+        await self.clock.sleep(self.after)
+        raise self.error
+
+
+async def test_whoever_waits_for_the_election_or_the_caches_learns_that_the_manager_ended(clock: Clock) -> None:
+    manager = make(clock, FakeElector([]))
+    manager.add(CachePart([], clock))
+    manager.add(Failing(clock, OSError("address in use"), after=3))
+    task = asyncio.create_task(manager.run())
+    waits = [manager.elected.wait(), manager.synced.wait(), manager.until(asyncio.Event().wait())]
+    results = await asyncio.gather(*waits, manager.elected.wait(), return_exceptions=True)
+    assert [str(result) for result in results] == ["the manager ended before what was waited for: address in use"] * 4
+    assert all(isinstance(result, ManagerError) and isinstance(result.__cause__, OSError) for result in results)
+    assert len({id(result) for result in results}) == 4
+    assert clock.monotonic() == 3
+    with pytest.raises(OSError, match="address in use"):
+        await task
+    with pytest.raises(ManagerError):
+        await manager.elected.wait()
+
+
+async def test_a_manager_that_is_stopped_first_says_so_too(clock: Clock) -> None:
+    manager = make(clock, FakeElector([]))
+    task = asyncio.create_task(manager.run())
+    asyncio.get_running_loop().call_later(2, manager.stop)
+    with pytest.raises(ManagerError, match=r"^the manager ended before what was waited for$"):
+        await manager.elected.wait()
+    await task
+
+
+async def test_what_has_come_about_stays_so_after_the_end(clock: Clock) -> None:
+    manager = make(clock)
+    async with running(manager):
+        assert await manager.until(asyncio.sleep(1, "slept")) == "slept"
+        with pytest.raises(KeyError):
+            await manager.until(Failing(clock, KeyError("x")).run())
+    assert await manager.elected.wait()
+    assert await manager.synced.wait()
+
+
+async def test_caches_that_have_synced_are_told_of_before_the_election(clock: Clock) -> None:
+    manager = make(clock, FakeElector([]))
+    cache = CachePart([], clock)
+    manager.add(cache)
+    async with running(manager):
+        assert not manager.synced.is_set()
+        cache.synced.set()
+        await manager.synced.wait()
+        assert not manager.elected.is_set()
+
+
+async def test_of_several_errors_the_first_is_raised_and_all_are_logged(clock: Clock) -> None:
+    manager = make(clock)
+    manager.add(Failing(clock, OSError("first"), after=1))
+    manager.add(Failing(clock, ValueError("second"), after=1))
+    with structlog.testing.capture_logs() as logs, pytest.raises(OSError, match=r"^first$"):
+        await manager.run()
+    assert [entry["error"] for entry in logs if entry["log_level"] == "error"] == ["first", "second"]
+
+
+async def test_what_fails_at_once_comes_before_leader_runnables_also_without_an_election(clock: Clock) -> None:
+    class Busy:
+        group = Group.WEBHOOKS
+
+        async def run(self) -> None:
+            raise OSError("address in use")
+
+    log: list[str] = []
+    manager = make(clock)
+    manager.add(Busy())
+    manager.add(Part(log, "leader", clock))
+    with pytest.raises(OSError, match="address in use"):
+        await manager.run()
+    assert log == []
+    assert not manager.elected.is_set()
+
+
+class Plain:
+    def run(self) -> int:
+        return 5
+
+
+@pytest.mark.parametrize("wrong", [5, None, "x", nothing, Part])
+async def test_what_cannot_run_is_refused_when_it_is_added(clock: Clock, wrong: Any) -> None:
+    with pytest.raises(ManagerError, match=r"cannot be added: a runnable is an object with a coroutine method `run`$"):
+        make(clock).add(wrong)
+
+
+async def test_a_run_that_is_no_coroutine_ends_the_manager_with_a_sentence(clock: Clock) -> None:
+    manager = make(clock)
+    manager.add(Plain())  # type: ignore[arg-type]
+    with pytest.raises(ManagerError, match=r"^Plain cannot be run: its run\(\) returned int; write `async def run`$"):
+        await manager.run()
+
+
+async def test_it_tells_that_it_runs_and_that_its_controllers_do(clock: Clock) -> None:
+    manager = make(clock)
+    manager.add(Controller("c", nothing, clock=clock, rng=random.Random(1), concurrency=2))
+    with structlog.testing.capture_logs() as logs:
+        async with running(manager):
+            await clock.sleep(1)
+    told = [entry for entry in logs if entry["log_level"] == "info"]
+    assert told == [
+        {"event": "manager started", "controllers": ["c"], "log_level": "info"},
+        {"event": "controller started", "controller": "c", "workers": 2, "log_level": "info"},
+        {"event": "manager stops", "log_level": "info"},
+    ]

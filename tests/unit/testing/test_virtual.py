@@ -219,3 +219,23 @@ def test_instants_a_rounding_error_away_are_reached():
         return await first, await second
 
     assert max(run(main())) < 5
+
+
+def test_errors_begin_with_the_tasks_that_failed_unnoticed() -> None:
+    kept: list[asyncio.Task[None]] = []
+
+    async def fail() -> None:
+        raise OSError("address in use")
+
+    async def main() -> None:
+        kept.append(asyncio.create_task(fail(), name="server"))
+        noticed = asyncio.create_task(fail(), name="noticed")
+        await asyncio.gather(noticed, return_exceptions=True)
+        await asyncio.get_running_loop().create_future()
+
+    with pytest.raises(Deadlock) as caught:
+        run(main())
+    first, second, third = str(caught.value).splitlines()
+    assert first.startswith("nothing is ready")
+    assert second == "  task 'server' failed, and nobody took notice: OSError('address in use')"
+    assert third.startswith("  main task ")

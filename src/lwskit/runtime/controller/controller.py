@@ -211,6 +211,7 @@ class Controller:
             raise ControllerError(f"failed to wait for {self.name} caches to sync {source}: {text}{hint}") from None
 
     async def _work(self) -> None:
+        log.info("controller started", controller=self.name, workers=self.concurrency)
         workers = {
             asyncio.create_task(self._worker(), name=f"controller {self.name} worker {number}")
             for number in range(self.concurrency)
