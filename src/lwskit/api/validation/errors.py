@@ -6,7 +6,7 @@ Specification: 10 §6.1.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
@@ -14,6 +14,7 @@ from typing import Any, Final
 ENOUGH: Final = 100
 """Errors of one object that anybody reads: of a list with more faults than these the rest is not looked at."""
 _SHOWN: Final = 1024
+_END: Final = object()
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
 
 
@@ -51,21 +52,42 @@ class FieldError:
 
 def shown(value: Any) -> str:
     """A value as it stands in an error: JSON, of which no more than 1024 characters."""
-    if isinstance(value, str):
-        cut = value[:_SHOWN]
-        return _ENCODER.encode(value) if cut == value else f"{_ENCODER.encode(cut)}…"
-    if not isinstance(value, Mapping | list):
-        return _ENCODER.encode(value)
     text = ""
-    try:
-        # The parts come one by one, so that a value of megabytes takes no longer than what is shown of it.
-        for part in _ENCODER.iterencode(value):
-            text += part
-            if len(text) > _SHOWN:
-                return f"{text[:_SHOWN]}…"
-    except RecursionError:
-        return f"{text}…"
+    for part in _json(value):
+        text += part
+        if len(text) > _SHOWN:
+            return f"{text[:_SHOWN]}…"
     return text
+
+
+def _json(value: Any) -> Iterator[str]:
+    """The JSON of a value piece by piece, so that only what is shown is written of megabytes or a thousand levels."""
+    open_: list[tuple[Iterator[Any], str]] = []
+    while True:
+        begins = isinstance(value, dict | list)
+        if begins:
+            entries, ends = (value.items(), "{}") if isinstance(value, dict) else (value, "[]")
+            open_.append((iter(entries), ends))
+            yield ends[0]
+        else:
+            yield _ENCODER.encode(value[: _SHOWN + 1] if isinstance(value, str) else value)
+        while open_:
+            entries, ends = open_[-1]
+            entry = next(entries, _END)
+            if entry is not _END:
+                break
+            open_.pop()
+            begins = False
+            yield ends[1]
+        else:
+            return
+        comma = "" if begins else ","
+        if ends == "{}":
+            key, value = entry
+            yield f"{comma}{_ENCODER.encode(key[:_SHOWN])}:"
+        else:
+            value = entry
+            yield comma
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
