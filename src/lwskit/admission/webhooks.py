@@ -6,16 +6,9 @@ import random
 from collections.abc import Mapping
 
 from lwskit.admission.pod import admitted
-from lwskit.api import defaults, names
-from lwskit.api.validation import (
-    NO_SCHEDULING,
-    FieldError,
-    SchedulingSupport,
-    aggregate,
-    validate_create,
-    validate_update,
-)
-from lwskit.groups.encoding import canonical_quantities
+from lwskit.admission.sets import defaulted, faults
+from lwskit.api import names
+from lwskit.api.validation import NO_SCHEDULING, FieldError, SchedulingSupport, aggregate
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.ports import PodScheduler
 from lwskit.runtime.objects import Obj
@@ -51,16 +44,6 @@ def handlers(
         names.MUTATE_POD_PATH: defaulter(admit_pod, pure=True),
         names.VALIDATE_POD_PATH: lambda request: allowed(),
     }
-
-
-def defaulted(lws: Obj) -> Obj:
-    """What the mutating webhook makes of a set: with defaults, quantities canonical; a new object."""
-    return canonical_quantities(defaults.default(lws))
-
-
-def faults(new: Obj, old: Obj | None, support: SchedulingSupport = NO_SCHEDULING) -> list[FieldError]:
-    """What the validating webhook refuses of a new set, or of a change of `old`; without fault, empty."""
-    return validate_create(new, support) if old is None else validate_update(new, old, support)
 
 
 def _default_set(lws: Obj, request: Obj) -> Obj:

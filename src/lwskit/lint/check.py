@@ -6,7 +6,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lwskit.lint import changes, objects, rules
-from lwskit.lint.findings import DUPLICATE_KEY, DUPLICATE_OBJECT, UNREADABLE, Fault, Finding, Place, Severity
+from lwskit.lint.findings import (
+    DUPLICATE_KEY,
+    DUPLICATE_OBJECT,
+    REFUSED_BY_SCHEMA,
+    UNREADABLE,
+    Fault,
+    Finding,
+    Place,
+    Severity,
+)
 from lwskit.lint.hints import hinted
 from lwskit.lint.server import Server
 from lwskit.lint.source import Part, SourceError, documents, locate
@@ -52,6 +61,7 @@ class Report:
 def stored(sources: Iterable[Source], server: Server, namespace: str) -> dict[Key, Obj]:
     """The sets of some files as they would be stored, by namespace and name.
 
+    What the schema refuses cannot be there, and is left out.
     Raises SourceError, with the file before the sentence, for a file that cannot be read.
     """
     found: dict[Key, Obj] = {}
@@ -63,7 +73,9 @@ def stored(sources: Iterable[Source], server: Server, namespace: str) -> dict[Ke
                 for item in objects.of(document.data, document.root):
                     if isinstance(item, objects.Found):
                         answer = server.create(item.data, namespace)
-                        if answer.stored is not None:
+                        if answer.stored is not None and not any(
+                            fault.code is REFUSED_BY_SCHEMA for fault in answer.refusals
+                        ):
                             found[_key(answer.stored)] = answer.stored
         except SourceError as error:
             raise SourceError(f"{source.name}:{error.line}:{error.column}: {error}") from error
@@ -142,7 +154,7 @@ def _set(
         return Finding(fault, _place(source, item.part, fault.path), where, name)
 
     yield from map(finding, answer.warnings)
-    if answer.stored is not None and "generateName" not in item.data["metadata"]:
+    if answer.stored is not None and (item.data.get("metadata") or {}).get("name"):
         place = _place(source, item.part, "metadata.name")
         if (where, name) in seen:
             first = seen[where, name]

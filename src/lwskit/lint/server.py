@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lwskit.admission import webhooks
+from lwskit.admission import sets
 from lwskit.api import names
 from lwskit.api.crds import leaderworkerset_crd
 from lwskit.api.validation import NO_SCHEDULING, SchedulingSupport
@@ -87,7 +87,7 @@ class Server:
         told: list[str] = []
         try:
             decoded = self._decode(obj, namespace, told.append)
-            changed = self._codec.decode(self._sets, webhooks.defaulted(decoded), "Ignore")
+            changed = self._codec.decode(self._sets, sets.defaulted(decoded), "Ignore")
         except ApiError as error:
             return Answer(None, (Fault(REFUSED_BY_SCHEMA, _decode_path(error), error.message),))
         noticed = [_told(text) for text in told]
@@ -98,7 +98,7 @@ class Server:
         schema = [Fault(REFUSED_BY_SCHEMA, _tidy(e.field), e.message) for e in validation.create(self._sets, changed)]
         faults = [
             Fault(REFUSED_BY_ADMISSION, e.path, str(e).removeprefix(f"{e.path}: "))
-            for e in webhooks.faults(changed, old, self._support)
+            for e in sets.faults(changed, old, self._support)
         ]
         later = [fault for fault in faults if not any(_about_the_same(fault, s) for s in schema)]
         return Answer(changed, (*_once(schema), *_once(later)), tuple(_once(noticed)))

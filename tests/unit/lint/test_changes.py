@@ -198,3 +198,7 @@ def test_what_a_server_exported_is_an_old_state() -> None:
     assert codes(lws(), listed) == []
     assert codes(listed) == ["LWS202"]
     assert report(lws(container={"image": "b"}), listed).findings[0].fault.code.code == "LWS501"
+
+
+def test_what_the_schema_refuses_was_never_there() -> None:
+    assert codes(lws(), lws(template={"size": "x"})) == []
