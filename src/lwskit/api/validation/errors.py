@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, cast
 
 ENOUGH: Final = 100
 """Errors of one object that anybody reads: of a list with more faults than these the rest is not looked at."""
@@ -83,7 +83,7 @@ def _json(value: Any) -> Iterator[str]:
             return
         comma = "" if begins else ","
         if ends == "{}":
-            key, value = entry
+            key, value = cast("tuple[str, Any]", entry)
             yield f"{comma}{_ENCODER.encode(key[:_SHOWN])}:"
         else:
             value = entry
