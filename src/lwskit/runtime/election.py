@@ -6,6 +6,7 @@ Clocks of other machines are never compared: what counts is whether the record c
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Awaitable
 from pathlib import Path
@@ -68,7 +69,8 @@ def election_namespace(configured: str = "", file: Path = NAMESPACE_FILE) -> str
         found = ""
     if not found:
         raise ConfigurationError(
-            "unable to find leader election namespace: not running in-cluster, please specify LeaderElectionNamespace"
+            "unable to find leader election namespace: not running in-cluster; say in which one the Lease lies, with "
+            "`namespace=`"
         )
     return found
 
@@ -76,9 +78,10 @@ def election_namespace(configured: str = "", file: Path = NAMESPACE_FILE) -> str
 class Elector:
     """A candidate for leadership: `acquire` until it leads, then `hold` until it does not.
 
-    `lease`, `renew` and `retry` are seconds: how long a silent leader is waited for, how long a leader tries to renew,
-    and how often either is tried. With `release_on_cancel` whoever stops it calls `release` at the end. An event loop
-    that was blocked for longer than the renew deadline counts as lost leadership.
+    `lease`, `renew` and `retry` are seconds: how long a silent leader is waited for, in whole ones as the Lease has no
+    others, how long a leader tries to renew, and how often either is tried. With `release_on_cancel` whoever stops it
+    calls `release` at the end. An event loop that was blocked for longer than the renew deadline counts as lost
+    leadership.
     """
 
     def __init__(
@@ -130,6 +133,7 @@ class Elector:
         while not await self._try(self._renew):
             await self._clock.sleep(self._retry * (1 + 1.2 * self._rng.random()))
         self.is_leader = True
+        self._trouble = ""
         log.info("became leader", lease=self.name, identity=self.identity)
         self._tell("became leader")
 
@@ -203,6 +207,7 @@ class Elector:
         self._lease = lease
         holder = self._observed.get("holderIdentity")
         if holder and holder != self.identity and self._is_live(now):
+            self._trouble = f"it is held by {holder}"
             return False
         return await self._write(self._client.update(LEASE, self._claimed(lease)))
 
@@ -275,8 +280,16 @@ class Elector:
 def _validate(namespace: str, name: str, identity: str, lease: float, renew: float, retry: float) -> None:
     if not (namespace and name and identity):
         raise ConfigurationError("leader election needs a namespace, a Lease name and an identity; none may be empty")
-    if min(lease, renew, retry) <= 0:
-        raise ConfigurationError(f"leader election times must be positive, not {lease:g}, {renew:g}, {retry:g} s")
+    for what, seconds in (("lease duration", lease), ("renew deadline", renew), ("retry period", retry)):
+        if not (math.isfinite(seconds) and seconds > 0):
+            raise ConfigurationError(
+                f"leader election times must be positive numbers of seconds; the {what} is {seconds:g}"
+            )
+    if lease != int(lease):
+        raise ConfigurationError(
+            f"the lease duration ({lease:g} s) must be whole seconds, at least 1: "
+            "other replicas read it from the Lease, which has no fractions"
+        )
     if lease <= renew:
         raise ConfigurationError(
             f"the lease duration ({lease:g} s) must be longer than the renew deadline ({renew:g} s)"

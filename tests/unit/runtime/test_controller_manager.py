@@ -195,5 +195,5 @@ def test_a_busy_address_fails_the_construction_and_leaves_no_other_taken(client:
 
 
 def test_an_election_without_a_namespace_is_refused_outside_of_a_cluster(client: Client) -> None:
-    with pytest.raises(ConfigurationError, match="please specify LeaderElectionNamespace"):
+    with pytest.raises(ConfigurationError, match="with `namespace=`"):
         ControllerManager(client, ManagerOptions(election=ElectionOptions(name="lock")), clock=CLOCK)

@@ -304,7 +304,7 @@ async def test_what_would_be_written_after_the_lease_may_have_run_out_is_not_sen
 def test_the_namespace_is_the_one_configured_or_that_of_the_pod(tmp_path: Path) -> None:
     file = tmp_path / "namespace"
     assert election_namespace("mine", file) == "mine"
-    text = "^unable to find leader election namespace: not running in-cluster, please specify LeaderElectionNamespace$"
+    text = "^unable to find leader election namespace: not running in-cluster; say in which .* lies, with `namespace=`$"
     with pytest.raises(ConfigurationError, match=text):
         election_namespace(file=file)
     file.write_text("lws-system\n")
@@ -327,6 +327,18 @@ async def test_a_lease_that_cannot_be_released_expires(clock: Clock) -> None:
         ({"lease": 10, "renew": 10}, "must be longer than the renew deadline"),
         ({"renew": 2.4, "retry": 2}, "must exceed 1.2 times the retry period"),
         ({"retry": 0}, "must be positive"),
+        ({"retry": float("nan")}, "the retry period is nan$"),
+        ({"renew": float("inf"), "lease": float("inf")}, "the lease duration is inf$"),
+        ({"renew": float("nan")}, "the renew deadline is nan$"),
+        ({"lease": -1}, "the lease duration is -1$"),
+        (
+            {"lease": 1.9, "renew": 1.8, "retry": 0.3},
+            r"^the lease duration \(1.9 s\) must be whole seconds, at least 1: ",
+        ),
+        (
+            {"lease": 0.5, "renew": 0.3, "retry": 0.1},
+            r"^the lease duration \(0.5 s\) must be whole seconds, at least 1: ",
+        ),
         ({"identity": ""}, "none may be empty"),
     ],
 )
@@ -340,3 +352,28 @@ def test_identities_are_host_and_uuid() -> None:
     host, _, number = make_identity("host", random.Random(1)).partition("_")
     assert host == "host"
     assert len(number) == 36
+
+
+async def test_a_lease_that_was_taken_away_is_lost_with_the_name_of_its_new_holder(clock: Clock) -> None:
+    server = LeaseServer(clock)
+    leader = elector(server)
+    await leader.acquire()
+    holding = asyncio.create_task(leader.hold())
+    await clock.sleep(1)
+    held_by(server, "thief")
+    while not holding.done():
+        await clock.sleep(2)
+        held_by(server, "thief", str(clock.monotonic()))
+    with pytest.raises(LeaderElectionLost, match=r"could not be renewed for 10 s: it is held by thief$"):
+        await holding
+
+
+async def test_who_held_the_lease_before_is_not_why_it_was_lost(clock: Clock) -> None:
+    server = LeaseServer(clock)
+    held_by(server, "before", seconds=4)
+    leader = elector(server)
+    await leader.acquire()
+    holding = asyncio.create_task(leader.hold())
+    server.slow = 1000
+    with pytest.raises(LeaderElectionLost, match=r"could not be renewed for 10 s$"):
+        await holding
