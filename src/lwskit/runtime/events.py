@@ -36,8 +36,12 @@ TRIES = 12
 RETRY = 10.0
 """Seconds between tries where the server cannot be reached, give or take a quarter."""
 NOTE_LIMIT = 1024
+"""Bytes of UTF-8 that servers take as a note."""
+WORD_LIMIT = 128
+"""Bytes that they take as a reason or an action."""
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_SHOWN = 300
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -80,7 +84,7 @@ class Recorder:
     ) -> None:
         self.name = component
         self.dropped = 0
-        """Events that were lost because the buffer was full or the server did not take them."""
+        """Events that were lost: nobody can take them, the buffer was full, or the server did not take them."""
         self._instance = instance
         self._client = client
         self._clock = clock
@@ -111,15 +115,26 @@ class Recorder:
         """Record an event as any component, of either kind of events. Never waits and never raises."""
         if self._stopped:
             return
-        if event.type not in ("Normal", "Warning") or not (event.reason and event.action):
-            log.error("an event needs a reason, an action and a type that is Normal or Warning", got=str(event))
-            return
+        try:
+            problem = _problem(event)
+            if not problem:
+                self._record(component, instance, event, related, kind)
+        except Exception as error:
+            problem = repr(error)
+        if problem:
+            self.dropped += 1
+            # Escaped, as what is wrong may be that it cannot be printed.
+            log.error("an event cannot be recorded", problem=problem, got=ascii(event)[:_SHOWN])
+
+    def _record(self, component: str, instance: str, event: Event, related: ObjectRef | None, kind: Kind) -> None:
         other = related if isinstance(event.related, AnswerOf) or event.related is None else event.related
         key = (kind, event.type, event.action, event.reason, component, instance, event.regarding, other)
         if kind == CORE_EVENT:
             # Only here different texts are different events.
             key = (*key, event.note)
         now = self._clock.now()
+        # An empty dictionary would not notice what has no hash before the event is queued.
+        hash(key)
         entry = self._entries.pop(key, None)
         if entry is None:
             make = self._core_body if kind == CORE_EVENT else self._body
@@ -154,9 +169,9 @@ class Recorder:
             "metadata": {"name": self._event_name(regarding.name, now), "namespace": regarding.namespace or "default"},
             "eventTime": rfc3339_micro(now),
             "type": event.type,
-            "reason": event.reason,
-            "action": event.action,
-            "note": _cut(event.note),
+            "reason": _cut(event.reason, WORD_LIMIT),
+            "action": _cut(event.action, WORD_LIMIT),
+            "note": _cut(event.note, NOTE_LIMIT, "..."),
             "reportingController": component,
             "reportingInstance": instance,
             "regarding": regarding.as_dict(),
@@ -173,8 +188,8 @@ class Recorder:
             "metadata": {"name": self._event_name(regarding.name, now), "namespace": regarding.namespace or "default"},
             "involvedObject": regarding.as_dict(),
             "type": event.type,
-            "reason": event.reason,
-            "message": _cut(event.note),
+            "reason": _cut(event.reason, WORD_LIMIT),
+            "message": _cut(event.note, NOTE_LIMIT, "..."),
             "firstTimestamp": rfc3339(now),
             "lastTimestamp": rfc3339(now),
             "count": 1,
@@ -227,6 +242,9 @@ class Recorder:
             await retrying(self._patch if entry.created else self._create, entry)
         except (ApiError, ConnectionFailed) as error:
             self._drop(entry, str(error))
+        except Exception as error:
+            # Whatever one event is made of must not end the sending of others.
+            self._drop(entry, repr(error))
 
     async def _create(self, entry: _Entry, *, series: bool = False) -> None:
         body = {**entry.body, **entry.repetition()} if series else entry.body
@@ -314,5 +332,26 @@ def _subject(body: Obj) -> Obj:
     return body.get("regarding") or body["involvedObject"]
 
 
-def _cut(note: str) -> str:
-    return note if len(note) <= NOTE_LIMIT else note[: NOTE_LIMIT - 3] + "..."
+def _problem(event: object) -> str:
+    """Why nobody can take an event, empty if they can."""
+    if not isinstance(event, Event):
+        return f"it is {type(event).__name__}, not an Event"
+    words = {"reason": event.reason, "action": event.action, "type": event.type, "note": event.note}
+    for name, word in words.items():
+        if not isinstance(word, str):
+            return f"its {name} is {type(word).__name__}, not str"
+        if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
+            return f"its {name} has half a character (a lone surrogate), which no text in UTF-8 can have"
+    if event.type not in ("Normal", "Warning") or not (event.reason and event.action):
+        return "it needs a reason, an action and a type that is Normal or Warning"
+    if not isinstance(event.regarding, ObjectRef):
+        return f"what it regards is {type(event.regarding).__name__}, not an ObjectRef"
+    return ""
+
+
+def _cut(text: str, limit: int, end: str = "") -> str:
+    """As much of a text as has `limit` bytes, at a character's boundary; what was cut ends with `end`."""
+    encoded = text.encode()
+    if len(encoded) <= limit:
+        return text
+    return encoded[: limit - len(end)].decode(errors="ignore") + end

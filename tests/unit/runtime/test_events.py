@@ -8,12 +8,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import hypothesis.strategies as st
 import pytest
+import structlog
+from hypothesis import given
 
 from lwskit.runtime.client.requests import PatchType
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import AlreadyExists, ConnectionFailed, Forbidden, NotFound
-from lwskit.runtime.events import BUFFER, Recorder
+from lwskit.runtime.events import BUFFER, NOTE_LIMIT, Recorder, _cut
 from lwskit.runtime.kinds import CORE_EVENT, EVENT, Kind
 from lwskit.runtime.objects import Obj, ObjectRef
 from lwskit.runtime.plan import Event
@@ -281,3 +284,73 @@ async def test_an_event_that_got_through_without_an_answer_is_not_written_twice(
         recorder.event(event())
         await clock.sleep(60)
     assert (server.created, recorder.dropped) == ([], 0)
+
+
+@given(note=st.text(max_size=1500), wide=st.sampled_from(["", "é", "語", "😀"]), times=st.integers(0, 1100))
+def test_a_note_is_cut_between_characters_to_what_servers_take(note: str, wide: str, times: int) -> None:
+    whole = note + wide * times
+    found = _cut(whole, NOTE_LIMIT, "...")
+    assert len(found.encode()) <= NOTE_LIMIT
+    if len(whole.encode()) <= NOTE_LIMIT:
+        assert found == whole
+    else:
+        assert found.endswith("...")
+        assert whole.startswith(found[:-3])
+        assert len(found.encode()) >= NOTE_LIMIT - 3
+
+
+async def test_long_words_and_notes_of_any_script_are_sent_as_far_as_servers_take_them(clock: Clock) -> None:
+    server = EventServer(clock)
+    async with recording(clock, server) as recorder:
+        recorder.event(Event(SET, "R" * 200, "ü" * 100, "語" * 1024))
+        recorder.core("c").event(Event(SET, "R" * 200, "Act", "é" * 600))
+        await clock.sleep(1)
+    new, old = server.created
+    assert (new["reason"], new["action"], new["note"]) == ("R" * 128, "ü" * 64, "語" * 340 + "...")
+    assert (old["reason"], old["message"]) == ("R" * 128, "é" * 510 + "...")
+
+
+class Unhashable(ObjectRef):
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        (None, "it is NoneType, not an Event"),
+        ("x", "it is str, not an Event"),
+        (event(note=None), "its note is NoneType, not str"),  # type: ignore[arg-type]
+        (event(note="a\ud800b"), "its note has half a character (a lone surrogate), which no text in UTF-8 can have"),
+        (Event(SET, "R\udfff", "A", "n"), "its reason has half a character (a lone surrogate), which no text in UTF-8"),
+        (Event(SET, 5, "A", "n"), "its reason is int, not str"),  # type: ignore[arg-type]
+        (Event(SET, "R", b"x", "n"), "its action is bytes, not str"),  # type: ignore[arg-type]
+        (Event(None, "R", "A", "n"), "what it regards is NoneType, not an ObjectRef"),  # type: ignore[arg-type]
+        (Event(Unhashable("v1", "Pod", "n", "p"), "R", "A", "n"), "TypeError("),
+    ],
+)
+async def test_what_is_no_event_is_logged_and_dropped_and_others_go_on(clock: Clock, wrong: Any, problem: str) -> None:
+    server = EventServer(clock)
+    async with recording(clock, server) as recorder:
+        with structlog.testing.capture_logs() as logs:
+            recorder.event(wrong)
+            recorder.core("c").event(wrong)
+        assert [entry["event"] for entry in logs] == ["an event cannot be recorded"] * 2
+        assert logs[0]["problem"].startswith(problem)
+        assert logs[0]["got"].isascii()
+        assert recorder.dropped == 2
+        recorder.event(event())
+        await clock.sleep(1)
+    assert [body["note"] for body in server.created] == ["note"]
+
+
+async def test_an_event_that_cannot_be_sent_for_any_reason_is_dropped_alone(clock: Clock) -> None:
+    server = EventServer(clock)
+    async with recording(clock, server) as recorder:
+        server.failures = [TypeError("not JSON"), UnicodeEncodeError("utf-8", "x", 0, 1, "why")]
+        for number in range(3):
+            recorder.event(event(regarding=SET._replace(name=f"s{number}")))
+        await clock.sleep(1)
+        assert (recorder.dropped, len(server.created)) == (2, 1)
+        recorder.event(event(regarding=SET._replace(name="s0")))
+        await clock.sleep(1)
+        assert recorder.dropped == 2
