@@ -123,13 +123,13 @@ class Codec:
         warn: Callable[[str], None] | None = None,
         *,
         keep_nulls: bool = False,
-        patched: bool = False,
+        patched: str = "",
     ) -> Obj:
         """An object in the form of `resource`, with defaults; `body` must belong to the caller and is used up.
 
         `validation` is the fieldValidation parameter; `warn` is told about unknown fields; `raw` is the text in which
-        to look for doubled keys; `keep_nulls` leaves nulls of custom resources; `patched` is what a patch made: the
-        kind is left to the rules. Raises InvalidRequest.
+        to look for doubled keys; `keep_nulls` leaves nulls of custom resources; `patched` is the name
+        of an object that a patch made: its kind is left to the rules. Raises InvalidRequest.
         """
         if not isinstance(body, dict):
             text = f"json: cannot unmarshal {json_kind(body)} into Go value of type {GO_HEADER}"
@@ -165,7 +165,7 @@ class Codec:
         return obj
 
     def _check_versionless(
-        self, resource: Resource, body: Mapping[str, Any], validation: str, warn: Callable[[str], None] | None
+        self, name: str, body: Mapping[str, Any], validation: str, warn: Callable[[str], None] | None
     ) -> None:
         """What a patch left without a version is read as a form of the object in which no field has a name."""
         problems = [f'unknown field "{name}"' for name in body if name not in ("apiVersion", "kind")]
@@ -175,7 +175,6 @@ class Codec:
         if warn and validation != "Ignore":
             for problem in problems:
                 warn(problem)
-        name = (body.get("metadata") or {}).get("name", "")
         raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
 
     def _check_kind(
@@ -183,7 +182,7 @@ class Codec:
         resource: Resource,
         body: Mapping[str, Any],
         raw: bytes | None,
-        patched: bool,
+        patched: str,
         validation: str,
         warn: Callable[[str], None] | None,
     ) -> None:
@@ -193,7 +192,7 @@ class Codec:
                 text = f"json: cannot unmarshal {json_kind(value)} into Go struct field .{name} of type string"
                 raise _unrecognized(resource, f"couldn't get version/kind; json parse error: {text}", raw or b"{}")
         if patched and not version and not resource.custom:
-            self._check_versionless(resource, body, validation, warn)
+            self._check_versionless(patched, body, validation, warn)
         if resource.custom:
             if not kind:
                 text = f"Object 'Kind' is missing in '{(raw or orjson.dumps(body)).decode(errors='replace')}'"

@@ -68,7 +68,7 @@ class Patcher:
         new = self.apply_to(call, current, body)
         try:
             decoded = self._b.codec.decode(
-                call.resource, new, call.validation, None, call.warnings.append, patched=True
+                call.resource, new, call.validation, None, call.warnings.append, patched=call.name
             )
         except UndecodableError as e:
             if call.content_type == PatchType.STRATEGIC:

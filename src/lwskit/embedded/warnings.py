@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lwskit.embedded import names, validate_service
+from lwskit.embedded.controllers import kubelet_behaviour
 from lwskit.embedded.resources import Resource
 from lwskit.runtime import quantity
 from lwskit.runtime.objects import Obj
@@ -35,15 +36,27 @@ def of(resource: Resource, new: Obj, old: Obj | None, subresource: str) -> Itera
                 f"a DNS label is recommended: [{' '.join(texts)}]"
             )
         yield from _pod(new["spec"], "spec")
+        yield from _behaviour(new)
+    elif resource.storage == "/pods" and old is not None:
+        known = set(_behaviour(old))
+        yield from (text for text in _behaviour(new) if text not in known)
     elif resource.storage in _WORKLOADS:
         spec = new["spec"]
         if old is None or new["metadata"].get("generation") != old["metadata"].get("generation"):
             yield from _pod(spec["template"].get("spec") or {}, "spec.template.spec")
+            yield from _behaviour(spec["template"])
         if resource.storage == "apps/statefulsets" and spec.get("revisionHistoryLimit", 0) < 0:
             yield (
                 "spec.revisionHistoryLimit: a negative value retains all historical revisions; "
                 "a value >= 0 is recommended"
             )
+
+
+def _behaviour(pod: Obj) -> Iterator[str]:
+    """What the embedded kubelet will not understand of a pod, or of a template: only this server says so."""
+    notes = (pod.get("metadata") or {}).get("annotations") or {}
+    containers = [c.get("name", "") for c in (pod.get("spec") or {}).get("containers") or ()]
+    return kubelet_behaviour.problems(notes, containers)
 
 
 def _finalizers(new: Obj, old: Obj | None) -> Iterator[str]:

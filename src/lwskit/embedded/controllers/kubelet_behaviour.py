@@ -10,12 +10,16 @@ Annotations of a pod (all optional, durations in seconds, `never` for infinitely
 * `embedded.k8s.test/crash`: containers exit with 1 until each has been restarted that often; `always` never ends.
   `NAME=COUNT`, several separated by commas, for single containers. Raised on a running pod, it restarts them;
 * `embedded.k8s.test/fail`: the pod fails with this reason, for example `Evicted`.
+
+What is misspelt or cannot be read counts as absent; `problems` says so.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +33,11 @@ RUN_TIME = PREFIX + "run-time"
 EXIT_CODE = PREFIX + "exit-code"
 CRASH = PREFIX + "crash"
 FAIL = PREFIX + "fail"
+
+KNOWN = (CRASH, EXIT_CODE, FAIL, READY_DELAY, RUN_TIME, START_DELAY, STOP_DELAY)
+"""The annotations that a pod may have."""
+LARGEST_CODE = 255
+"""The largest code with which a program can exit."""
 
 NEVER = math.inf
 """A duration that does not end."""
@@ -68,7 +77,7 @@ def behaviour_of(pod: Mapping[str, Any], defaults: Behaviour, speed: float = 1.0
         start_delay=_scaled(_seconds(notes.get(START_DELAY), defaults.start_delay), speed),
         ready_delay=_scaled(_seconds(notes.get(READY_DELAY), defaults.ready_delay), speed),
         run_time=_scaled(_seconds(notes.get(RUN_TIME), defaults.run_time), speed),
-        exit_code=int(_seconds(notes.get(EXIT_CODE), defaults.exit_code)),
+        exit_code=_code(notes.get(EXIT_CODE), defaults.exit_code),
         fail=notes.get(FAIL, defaults.fail),
         backoff=_scaled(defaults.backoff, speed),
     )
@@ -81,6 +90,56 @@ def behaviour_of(pod: Mapping[str, Any], defaults: Behaviour, speed: float = 1.0
     return replace(found, stop_delay=_scaled(stop, speed))
 
 
+def problems(annotations: Mapping[str, str], containers: Collection[str]) -> Iterator[str]:
+    """What is wrong with the annotations of a pod that has these containers, one sentence each."""
+    names = ", ".join(name.removeprefix(PREFIX) for name in KNOWN)
+    for key in sorted(k for k in annotations if k.startswith(PREFIX)):
+        text = annotations[key]
+        if key not in KNOWN:
+            near = difflib.get_close_matches(key, KNOWN, n=1)
+            hint = f", perhaps {near[0].removeprefix(PREFIX)}" if near else ""
+            yield f"annotation {key} is unknown and counts as absent; after {PREFIX} may stand {names}{hint}"
+        elif key == EXIT_CODE:
+            if _code(text, -1) < 0:
+                yield f'annotation {key} is "{text}" and counts as absent; it must be a number from 0 to {LARGEST_CODE}'
+        elif key == CRASH:
+            yield from _crash_problems(text, containers)
+        elif key == FAIL:
+            if not text:
+                yield f"annotation {key} is empty and counts as absent; it must be a reason, for example Evicted"
+        elif not _is_duration(text):
+            yield (
+                f'annotation {key} is "{text}" and counts as absent; it must be a number of seconds, '
+                'at least 0, or "never"'
+            )
+
+
+def _crash_problems(text: str, containers: Collection[str]) -> Iterator[str]:
+    for part in text.split(","):
+        name, sign, count = part.strip().rpartition("=")
+        if not re.fullmatch(r"[0-9]+|always", count):
+            yield (
+                f'annotation {CRASH} is "{text}", of which "{part.strip()}" counts as 0; it must be a number of '
+                'restarts or "always", or such with a container before it, NAME=COUNT, several separated by commas'
+            )
+        if sign and name not in containers:
+            known = ", ".join(containers)
+            yield f'annotation {CRASH} names container "{name}", which the pod does not have; its containers: {known}'
+
+
+def _is_duration(text: str) -> bool:
+    try:
+        return text == "never" or 0 <= float(text) < NEVER
+    except ValueError:
+        return False
+
+
+def _code(text: str | None, default: int) -> int:
+    if text is None or not re.fullmatch(r"[0-9]{1,3}", text) or int(text) > LARGEST_CODE:
+        return default
+    return int(text)
+
+
 def _scaled(duration: float, speed: float) -> float:
     return NEVER if duration == NEVER else duration / speed
 
@@ -90,16 +149,12 @@ def _seconds(text: str | None, default: float) -> float:
         return default
     if text == "never":
         return NEVER
-    try:
-        value = float(text)
-    except ValueError:
-        return default
-    return default if math.isnan(value) else max(0.0, value)
+    return float(text) if _is_duration(text) else default
 
 
 def _crashes(text: str) -> Mapping[str, float]:
     found: dict[str, float] = {}
     for part in text.split(","):
         name, _, count = part.strip().rpartition("=")
-        found[name] = NEVER if count == "always" else _seconds(count, 0)
+        found[name] = NEVER if count == "always" else (int(count) if re.fullmatch("[0-9]+", count) else 0)
     return found

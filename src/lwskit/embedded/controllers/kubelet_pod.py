@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lwskit.embedded.controllers.kubelet_behaviour import NEVER, Behaviour
-from lwskit.runtime.objects import Obj, condition_of, generation_of, is_deleting
+from lwskit.embedded.controllers.kubelet_behaviour import NEVER, Behaviour, problems
+from lwskit.runtime.objects import Obj, annotations_of, condition_of, generation_of, is_deleting
 
+BAD_ANNOTATION = "BadAnnotation"
+"""The reason of events about annotations that the kubelet does not understand."""
 LONGEST = 30.0
 """How many times the first back-off the longest is. The first restart comes at once, the next wait doubles."""
 
@@ -77,6 +79,7 @@ class PodLife:
         self._failed = ""
         self._stopping: float | None = None
         self._crash: dict[str, int] = {}
+        self._told: set[str] = set()
         self._resume(pod, now)
 
     def _resume(self, pod: Obj, now: float) -> None:
@@ -110,6 +113,7 @@ class PodLife:
         old_phase = (pod.get("status") or {}).get("phase", "Pending")
         if old_phase in ("Succeeded", "Failed") and not is_deleting(pod):
             return step
+        self._tell(pod, step)
         waits: list[float] = []
         if is_deleting(pod):
             self._stop(pod, behaviour, now, moment, step, waits)
@@ -128,6 +132,13 @@ class PodLife:
         if differs(pod, status) and not (step.delete and old_phase in ("Pending", "Succeeded", "Failed")):
             step.status = status
         return step
+
+    def _tell(self, pod: Obj, step: Step) -> None:
+        """Note what is wrong with the pod's annotations, each mistake once."""
+        for text in problems(annotations_of(pod), [c.name for c in self._containers]):
+            if text not in self._told:
+                self._told.add(text)
+                step.notes.append(Note(BAD_ANNOTATION, text, "Warning"))
 
     def _live(self, behaviour: Behaviour, now: float, moment: str, step: Step, waits: list[float]) -> None:
         start = self.seen + behaviour.start_delay

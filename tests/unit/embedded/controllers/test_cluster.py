@@ -1,6 +1,7 @@
 """StatefulSets, garbage, namespaces, scheduler and kubelet together, on the embedded API server and virtual time."""
 
 import asyncio
+import json
 import random
 from collections.abc import AsyncIterator
 
@@ -514,7 +515,7 @@ class TestKubelet:
 
 class TestCluster:
     async def test_what_it_is_made_without_does_not_run(self, clock: Clock):
-        without = {"scheduler", "kubelet", "statefulset", "garbage", "namespace"}
+        without = {"scheduler", "kubelet", "statefulset", "claims", "garbage", "namespace"}
         async with Cluster(clock, random.Random(1), without=without) as cluster:
             assert await created(cluster.client) == {}
             assert (await cluster.client.list(NODE))["items"] == []
@@ -541,3 +542,24 @@ class TestCluster:
                 return [(p["metadata"]["uid"], p["spec"]["nodeName"]) for p in found.values()]
 
         assert await uids() == await uids()
+
+
+async def test_a_misspelt_annotation_is_an_event_and_a_warning(cluster: Cluster):
+    pod = bare_pod()
+    pod["metadata"]["annotations"] = {"embedded.k8s.test/ready-dely": "5"}
+    body = json.dumps(pod).encode()
+    headers = {"content-type": "application/json"}
+    path = "/api/v1/namespaces/default/pods"
+    answer = await cluster.server.handle(HttpRequest("POST", path, (), headers, body))
+    assert answer.status == 201
+    assert "embedded.k8s.test/ready-dely is unknown" in answer.headers["warning"]
+    await asyncio.sleep(2)
+    events = [e for e in (await cluster.client.list(CORE_EVENT, "default"))["items"] if e["reason"] == "BadAnnotation"]
+    assert [(e["type"], e["involvedObject"]["name"], e["count"]) for e in events] == [("Warning", "p", 1)]
+    assert "perhaps ready-delay" in events[0]["message"]
+    change = {"metadata": {"annotations": {"embedded.k8s.test/ready-dely": None, "embedded.k8s.test/fail": ""}}}
+    headers = {"content-type": "application/merge-patch+json"}
+    request = HttpRequest("PATCH", f"{path}/p", (), headers, json.dumps(change).encode())
+    answer = await cluster.server.handle(request)
+    assert "embedded.k8s.test/fail is empty" in answer.headers["warning"]
+    assert "ready-dely" not in answer.headers["warning"]

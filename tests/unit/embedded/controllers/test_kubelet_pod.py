@@ -1,7 +1,7 @@
 import pytest
 
-from lwskit.embedded.controllers.kubelet_behaviour import NEVER, Behaviour, behaviour_of
-from lwskit.embedded.controllers.kubelet_pod import PodLife, Step, differs
+from lwskit.embedded.controllers.kubelet_behaviour import NEVER, PREFIX, Behaviour, behaviour_of, problems
+from lwskit.embedded.controllers.kubelet_pod import BAD_ANNOTATION, PodLife, Step, differs
 
 from .objects import at
 
@@ -217,3 +217,40 @@ def test_annotations():
     assert (found.start_delay, found.ready_delay, found.stop_delay, found.run_time) == (2, NEVER, 15, 4)
     assert (found.crashes_of("main"), found.crashes_of("side"), found.crashes_of("other")) == (2, NEVER, 0)
     assert found.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("notes", "text"),
+    [
+        ({"start-dely": "1"}, "start-dely is unknown and counts as absent; after embedded.k8s.test/ may stand crash"),
+        ({"start-dely": "1"}, "start-delay, stop-delay, perhaps start-delay"),
+        (
+            {"ready-delay": "5s"},
+            'ready-delay is "5s" and counts as absent; it must be a number of seconds, at least 0, or',
+        ),
+        ({"run-time": "-1"}, 'run-time is "-1"'),
+        ({"stop-delay": "nan"}, 'stop-delay is "nan"'),
+        ({"exit-code": "never"}, 'exit-code is "never" and counts as absent; it must be a number from 0 to 255'),
+        ({"exit-code": "256"}, 'exit-code is "256"'),
+        ({"crash": "main=x"}, 'crash is "main=x", of which "main=x" counts as 0'),
+        ({"crash": "two"}, 'crash is "two", of which "two" counts as 0'),
+        ({"crash": "side=2"}, 'crash names container "side", which the pod does not have; its containers: main'),
+        ({"fail": ""}, "fail is empty"),
+    ],
+)
+def test_a_mistake_in_the_annotations_is_told_once(notes, text):
+    pod = new_pod()
+    pod["metadata"]["annotations"] = {PREFIX + k: v for k, v in notes.items()}
+    node = Node(pod)
+    found = [n for n in node.look(0).notes if n.reason == BAD_ANNOTATION]
+    assert [n.type for n in found] == ["Warning"]
+    assert text in found[0].message
+    assert node.look(1).notes == []
+    assert behaviour_of(pod, QUICK) == QUICK or "crash" in notes
+
+
+def test_annotations_without_a_mistake_and_those_of_others_are_not_told_of():
+    notes = {"start-delay": "0", "ready-delay": "0.5", "stop-delay": "never", "run-time": "1e2", "exit-code": "255"}
+    notes |= {"crash": "main=2,always", "fail": "Evicted"}
+    found = {PREFIX + k: v for k, v in notes.items()} | {"example.com/start-dely": "x"}
+    assert list(problems(found, ["main"])) == []
