@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from lwskit.runtime.client.exec_plugin import run_plugin
 from lwskit.runtime.client.kubeconfig import Access
-from lwskit.runtime.clock import Clock, parse_time
+from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import ConfigurationError
 
 REREAD = 60.0
@@ -46,7 +48,7 @@ class FileToken:
 class PluginToken:
     """Credentials from an exec plugin or an auth provider of a kubeconfig, kept until they expire.
 
-    kubernetes-asyncio runs the plugin; it is imported when it is needed, since that takes a quarter of a second.
+    kubernetes-asyncio runs auth providers; it is imported when one is needed, since that takes a quarter of a second.
     """
 
     def __init__(self, access: Access, clock: Clock) -> None:
@@ -60,46 +62,31 @@ class PluginToken:
     async def __call__(self, renew: bool) -> str | None:
         """The token, None where the plugin gives a certificate. Raises ConfigurationError when the plugin fails.
 
-        Cancelling it abandons the plugin's run.
+        Cancelling it kills the plugin.
         """
         known = self._token is not None or self.certificate is not None
         if renew or not known or (self._expires is not None and self._clock.now() >= self._expires - EARLY):
             try:
                 async with asyncio.timeout(PLUGIN_TIMEOUT):
-                    await (self._execute() if "exec" in (self._access.plugin or {}) else self._provider())
+                    plugin = self._access.plugin or {}
+                    if plugin.get("exec"):
+                        await self._execute(plugin["exec"])
+                    else:
+                        await self._provider(plugin.get("auth-provider"))
             except TimeoutError as e:
                 raise self._error(f"it did not end within {PLUGIN_TIMEOUT:g} s") from e
         return self._token
 
-    async def _execute(self) -> None:
-        from kubernetes_asyncio.config.config_exception import ConfigException
-        from kubernetes_asyncio.config.exec_provider import ExecProvider
-        from kubernetes_asyncio.config.kube_config import ConfigNode
-
-        entry = dict((self._access.plugin or {})["exec"] or {})
-        command = str(entry.get("command") or "")
-        if "/" in command:
-            # Written relative to the kubeconfig.
-            entry["command"] = str(self._access.base / command)
+    async def _execute(self, entry: Any) -> None:
         try:
-            status: dict[str, Any] = await ExecProvider(ConfigNode("exec", entry)).run()
-        except FileNotFoundError as e:
-            hint = entry.get("installHint")
-            raise self._error(f"{command!r} is not installed" + (f"; {str(hint).strip()}" if hint else "")) from e
-        except (ConfigException, OSError) as e:
-            raise self._error(f"{command!r} failed: {e}") from e
-        self._token = status.get("token")
-        certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
-        self.certificate = (certificate, key) if certificate and key else None
-        if not self._token and not self.certificate:
-            raise self._error(f"{command!r} printed neither a token nor a client certificate with its key")
-        expires = status.get("expirationTimestamp")
-        try:
-            self._expires = parse_time(expires) if expires else None
-        except ValueError as e:
-            raise self._error(f"{command!r} printed an expirationTimestamp that is no time: {expires!r}") from e
+            found = await run_plugin(entry, self._access.base)
+        except ConfigurationError as e:
+            raise self._error(str(e)) from e
+        self._token, self.certificate, self._expires = found.token, found.certificate, found.expires
 
-    async def _provider(self) -> None:
+    async def _provider(self, entry: Any) -> None:
+        if not isinstance(entry, Mapping):
+            raise self._error(f"auth-provider must have a name and a config, and is {entry!r}")
         from kubernetes_asyncio.client import Configuration
         from kubernetes_asyncio.config.kube_config import KubeConfigLoader
 
@@ -114,8 +101,7 @@ class PluginToken:
         header = configuration.api_key.get("BearerToken") or ""
         self._token = header.removeprefix("Bearer ") or None
         if not self._token:
-            name = (access.plugin or {}).get("auth-provider", {}).get("name")
-            raise self._error(f"auth-provider {name!r} gave no token; use an exec plugin instead")
+            raise self._error(f"auth-provider {entry.get('name')!r} gave no token; use an exec plugin instead")
         self._expires = self._clock.now() + timedelta(minutes=5)
 
     def _error(self, text: str) -> ConfigurationError:

@@ -240,7 +240,7 @@ async def test_an_exec_plugin_is_run_when_its_token_expires_or_is_refused(tmp_pa
     [
         ("", {"command": "no-such-plugin", "installHint": "get it"}, "'no-such-plugin' is not installed; get it"),
         ("import sys; sys.exit('log in first')", {}, "log in first"),
-        ("print('x')", {}, "failed to decode"),
+        ("print('x')", {}, "printed what is not JSON"),
         (
             'print(\'{"apiVersion":"client.authentication.k8s.io/v1","kind":"x","status":{}}\')',
             {},
