@@ -118,6 +118,8 @@ def cases() -> Mapping[str, Callable[[], Asked]]:
     lists(LWS, "containers with long quantities", f"{_TEMPLATE}.containers", _long_quantities())
 
     lists(POD, "containers", "spec.containers", _CONTAINER)
+    for field in ("containers", "initContainers"):
+        found[f"{POD}: 5000 {field}"] = partial(_filled_with, POD, f"spec.{field}", _five_thousand(names.TPU_RESOURCE))
     lists(POD, "containers for TPUs", "spec.containers", _tpus())
     lists(POD, "empty containers", "spec.containers", "{}")
     lists(POD, "init containers", "spec.initContainers", '{"name":"c%d"}')
@@ -140,6 +142,19 @@ def cases() -> Mapping[str, Callable[[], Asked]]:
 
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def _five_thousand(resource: str) -> list[Any]:
+    """As many containers as a pod may have, so large that the pod is as large as may be."""
+    return [
+        {
+            "name": f"c{i}",
+            "image": "i" * 100,
+            "env": [{"name": "A", "value": "b" * 50}, {"name": "A"}, {"name": names.ENV_LEADER_ADDRESS, "value": "x"}],
+            "resources": {"limits": {resource: f"{i}e-99"}},
+        }
+        for i in range(5000)
+    ]
 
 
 def _long_quantities() -> str:

@@ -8,6 +8,8 @@ from typing import Any
 from lwskit.runtime.errors import InvalidRequest
 from lwskit.runtime.objects import Obj
 
+MOST_CONTAINERS = 5000
+"""More containers, each with the set's variables, are no pod that an API server would store."""
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -30,7 +32,10 @@ def check(pod: Any) -> None:
                 raise _fault(f"metadata.{field}[{key}]", "a text")
     _texts_in(spec, "spec", ("hostname", "subdomain"))
     for field in ("containers", "initContainers"):
-        for index, container in enumerate(_objects(spec, "spec", field)):
+        containers = _objects(spec, "spec", field)
+        if len(containers) > MOST_CONTAINERS:
+            raise _fault(f"spec.{field}", f"a list of at most {MOST_CONTAINERS} containers")
+        for index, container in enumerate(containers):
             _container(container, f"spec.{field}[{index}]")
     for gate, path in _paths(_objects(spec, "spec", "schedulingGates"), "spec.schedulingGates"):
         _texts_in(gate, path, ("name",))
@@ -39,11 +44,17 @@ def check(pod: Any) -> None:
 
 
 def _container(container: Obj, path: str) -> None:
-    for index, entry in enumerate(_objects(container, path, "env")):
+    env = container.get("env")
+    if env is not None and type(env) is not list:
+        raise _fault(f"{path}.env", "a list")
+    for index, entry in enumerate(env or ()):
+        if type(entry) is not dict:
+            raise _fault(f"{path}.env[{index}]", "an object")
         if type(entry.get("name")) is not str:
             raise _fault(f"{path}.env[{index}].name", "a text")
-        if type(entry.get("value", "")) is not str:
-            _texts_in(entry, f"{path}.env[{index}]", ("value",))
+        value = entry.get("value")
+        if value is not None and type(value) is not str:
+            raise _fault(f"{path}.env[{index}].value", "a text")
     if container.get("resources") is not None:
         resources = _object(container, path, "resources")
         for field in ("limits", "requests"):

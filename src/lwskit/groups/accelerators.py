@@ -94,7 +94,7 @@ def _some(pod: Mapping[str, Any], amounts: Mapping[str, Any] | None) -> bool:
     if amount is None:
         return False
     try:
-        return quantity.parse(amount) != 0
+        return quantity.canonical(amount) != "0"
     except ValueError as error:
         raise DecisionError(f"{names.TPU_RESOURCE} of pod {pod_name(pod)} is {amount!r:.40}, not a quantity") from error
 

@@ -67,6 +67,8 @@ def merged(ours: Sequence[Obj], env: Sequence[Obj]) -> list[Obj]:
 
     Ours come first, so that those of the user may refer to them.
     """
+    if not env:
+        return [*ours]
     found: dict[str, Obj] = {}
     for entry in (*ours, *env):
         found.setdefault(entry["name"], entry)
