@@ -51,7 +51,7 @@ def _selector(kind: str, spec: Mapping[str, Any]) -> Iterator[FieldError]:
 
 def _with_claims(spec: Mapping[str, Any], template: Mapping[str, Any]) -> Mapping[str, Any]:
     """A template with the volumes that its pods get of the claim templates, in place of its own of those names."""
-    claims = {claim["metadata"]["name"]: claim for claim in spec.get("volumeClaimTemplates") or ()}
+    claims = {claim["metadata"].get("name", ""): claim for claim in spec.get("volumeClaimTemplates") or ()}
     if not claims:
         return template
     pods = template.get("spec") or {}

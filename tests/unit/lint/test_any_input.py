@@ -85,8 +85,8 @@ def changed(changes: list[tuple[tuple[Any, ...], Any]]) -> dict[str, Any]:
                 target = target[parent]
             if value is GONE:
                 del target[last]
-            else:
-                target[last] = value
+            elif isinstance(target, list) is isinstance(last, int):
+                target[last] = copy.deepcopy(value)
         except (KeyError, IndexError, TypeError):
             continue
     return out

@@ -201,5 +201,5 @@ def test_what_json_says_is_what_is_read(data: dict[str, Any]) -> None:
     document = one(json.dumps(data, indent=2))
     assert document.data == data
     walk(document.data, document.root)
-    written = one(yaml.safe_dump(data))
+    written = one(yaml.safe_dump(data, default_style='"'))
     assert written.data == data

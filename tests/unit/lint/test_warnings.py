@@ -295,6 +295,18 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ),
     (
         "LWS431",
+        f"{TEMPLATE}.volumeClaimTemplates[0].metadata.name",
+        {"template": {"volumeClaimTemplates": [{"spec": claim()["spec"]}]}},
+        {"template": {"volumeClaimTemplates": [claim()]}},
+    ),
+    (
+        "LWS431",
+        f"{TEMPLATE}.volumeClaimTemplates[0].metadata.name",
+        {"template": {"volumeClaimTemplates": [{"metadata": {"name": ""}, "spec": claim()["spec"]}]}},
+        {"template": {"volumeClaimTemplates": [claim()]}},
+    ),
+    (
+        "LWS431",
         f"{LEADER}.spec.activeDeadlineSeconds",
         {"leader": {"activeDeadlineSeconds": 5}},
         {"leader": {"terminationGracePeriodSeconds": 5}},
@@ -360,6 +372,14 @@ def test_variables_for_tpus_with_sub_groups_are_those_of_the_first_container() -
     with_policy = {"size": 4, "subGroupPolicy": SUB_2}
     assert "LWS411" in codes(lws(worker={"containers": [first, second]}))
     assert "LWS411" not in codes(lws(worker={"containers": [first, second]}, template=with_policy))
+
+
+@pytest.mark.parametrize("template", ["{}", "{spec: }", "{metadata: {}}"])
+def test_a_template_without_a_pod(template: str) -> None:
+    text = lws()
+    start, end = text.index("    workerTemplate:"), len(text)
+    written = f"{text[:start]}    workerTemplate: {template}\n{text[end:]}"
+    assert of_kind("LWS431", written) == [f"{WORKER}.spec.containers"]
 
 
 def test_a_leader_template_and_a_worker_template_are_both_looked_at() -> None:

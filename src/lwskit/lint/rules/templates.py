@@ -11,6 +11,7 @@ from lwskit.groups import spec
 from lwskit.groups.model import DecisionError
 from lwskit.groups.templates import group_plan, leader_plan
 from lwskit.lint.findings import HOST_NAME_OVERWRITTEN, POD_REFUSED, TEMPLATE_NAME_IGNORED, WORKLOAD_REFUSED, Fault
+from lwskit.lint.rules.claims import nameless
 from lwskit.lint.rules.paths import LEADER, TEMPLATE, WORKER, templates
 from lwskit.lint.server import Server
 from lwskit.runtime.errors import InvalidRequest
@@ -34,7 +35,7 @@ def check(lws: Obj) -> Iterator[Fault]:
 
 def refused(lws: Obj, server: Server) -> Iterator[Fault]:
     """Why the StatefulSets made from a set, which is itself accepted, or their pods would be refused."""
-    if spec.identity(lws) != names.IDENTITY_ORDINAL:
+    if spec.identity(lws) != names.IDENTITY_ORDINAL or nameless(lws):
         return
     told: set[tuple[str, str]] = set()
     for workload, template, pod in _workloads(lws):
@@ -63,12 +64,12 @@ def _workloads(lws: Obj) -> Iterator[tuple[Obj, str, str]]:
             labels = {names.GROUP_INDEX_LABEL: "0", names.GROUP_KEY_LABEL: "0", names.REVISION_LABEL: "0"}
             leader = {
                 "metadata": {"name": f"{name}-0", "uid": "0", "labels": labels},
-                "spec": {**leaders.template["spec"], "hostname": f"{name}-0", "subdomain": name},
+                "spec": {**(leaders.template.get("spec") or {}), "hostname": f"{name}-0", "subdomain": name},
             }
             workers = group_plan(owned, owned, leader)
             yield StatefulSetWorkers().render(workers), WORKER, f"{name}-0-{size - 1}"
-    except (DecisionError, KeyError):
-        # Without what every StatefulSet has there is none; that has been refused by name.
+    except DecisionError:
+        # What cannot be decided is refused by name elsewhere.
         return
 
 
@@ -76,7 +77,7 @@ def _denied(workload: Obj, pod: str) -> str:
     """Why admission denies a pod of a StatefulSet; empty if it does not."""
     template, namespace = workload["spec"]["template"], workload["metadata"]["namespace"]
     named = {**template["metadata"], "name": pod}
-    inner = {**template["spec"], "hostname": pod, "subdomain": workload["spec"]["serviceName"]}
+    inner = {**(template.get("spec") or {}), "hostname": pod, "subdomain": workload["spec"]["serviceName"]}
     try:
         admitted({"metadata": named, "spec": inner}, namespace, lambda count: names.SAFE_ALPHABET[0] * count)
     except (DecisionError, InvalidRequest) as error:
