@@ -228,6 +228,18 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"worker_meta": {"annotations": {f"{P}subgroup-size": "2"}}, "template": {"size": 4, "subGroupPolicy": SUB_2}},
     ),
     (
+        "LWS404",
+        f"{WORKER}.metadata.annotations[{P}group-identity]",
+        {"worker_meta": {"annotations": {f"{P}group-identity": "Hash"}}},
+        {"worker_meta": {"annotations": {f"{P}group-identity": "Hash"}}, "groupIdentity": "Hash"},
+    ),
+    (
+        "LWS402",
+        f"{WORKER}.metadata.annotations[{P}group-identity]",
+        {"worker_meta": {"annotations": {f"{P}group-identity": "x"}}, "groupIdentity": "Hash"},
+        {"groupIdentity": "Hash"},
+    ),
+    (
         "LWS405",
         f"{WORKER}.metadata.annotations[{P}exclusive-topology]",
         {"worker_meta": {"annotations": RACK}},

@@ -102,6 +102,9 @@ def _annotations(lws: Obj, template: Template) -> Iterator[Fault]:
         elif key == names.SUBDOMAIN_POLICY_ANNOTATION and template.of_leaders:
             text = f"leaders take the annotation {key} for a policy that the set does not have"
             yield Fault(HARMFUL_KEY, path, text, "write networkConfig.subdomainPolicy instead")
+        elif key == names.GROUP_IDENTITY_ANNOTATION and spec.identity(lws) == names.IDENTITY_ORDINAL:
+            text = f"pods take the annotation {key} for a groupIdentity that the set does not have"
+            yield Fault(HARMFUL_KEY, path, text, "write groupIdentity instead, before the set is created")
         elif key.startswith(names.PREFIX):
             yield _reserved("annotation", key, path)
 
@@ -109,6 +112,8 @@ def _annotations(lws: Obj, template: Template) -> Iterator[Fault]:
 def _owned_annotations(lws: Obj, template: Template) -> set[str]:
     """Annotations that pods of a template get of the set, over those of the template."""
     owned = {names.SIZE_ANNOTATION}
+    if spec.identity(lws) == names.IDENTITY_HASH:
+        owned.add(names.GROUP_IDENTITY_ANNOTATION)
     policy = spec.subgroup_policy(lws)
     if policy is not None:
         owned |= _SUBGROUP_ANNOTATIONS
