@@ -22,6 +22,7 @@ from lwskit.runtime.manager import Manager
 from lwskit.runtime.manager_options import OFF, ElectionOptions, ManagerOptions
 from lwskit.runtime.metrics import Metrics
 from lwskit.runtime.metrics_server import MetricsServer, Serve
+from lwskit.runtime.rest_metrics import counted
 from lwskit.runtime.runnable import Group, Runnable
 from lwskit.runtime.tls import CertificateWatcher, SelfSigned
 from lwskit.runtime.webhook import Handler
@@ -32,9 +33,9 @@ class ControllerManager(Manager):
     """A manager of one cluster: client, cache, events, election, metrics, health and webhooks.
 
     `client` is for reconcilers: with election on, its writes fail once this process may not lead any more, and
-    `unfenced_client` is for what writes on every replica. `cache` has the informers. Addresses are taken when the
-    manager is made; raises ConfigurationError for one in use, for certificates that cannot be used, and for an
-    election that cannot work. `hostname` names this process on the Lease and in events.
+    `unfenced_client` is for what writes on every replica; the requests of both are counted. `cache` has the informers.
+    Addresses are taken when the manager is made; raises ConfigurationError for one in use, for certificates that cannot
+    be used, and for an election that cannot work. `hostname` names this process on the Lease and in events.
     """
 
     def __init__(
@@ -51,13 +52,14 @@ class ControllerManager(Manager):
         self.clock = clock = clock or RealClock()
         rng = rng or real_random()
         hostname = hostname or platform.node() or "localhost"
+        self.metrics = Metrics(clock, rest_details=options.metrics.rest_details)
+        client = counted(client, self.metrics.rest, clock)
         self.unfenced_client = client
         self.recorder = Recorder(client, clock, options.name, f"{options.name}-{hostname}", rng)
         elector = options.election and _elector(client, clock, rng, options.election, hostname, self.recorder)
         super().__init__(clock, rng, elector, options.graceful_timeout, controllers=options.controllers)
         self.client = fenced(client, elector) if elector is not None else client
         self.cache = cache or Cache(client, clock, rng)
-        self.metrics = Metrics(clock, rest_details=options.metrics.rest_details)
         self.metrics.add_recorder(self.recorder)
         if elector is not None:
             self.metrics.add_elector(elector)

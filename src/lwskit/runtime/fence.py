@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.transport import HttpRequest, HttpResponse, StreamResponse, Transport
@@ -33,6 +33,12 @@ class FencedTransport:
     def __init__(self, inner: Transport, leadership: Leadership) -> None:
         self._inner = inner
         self._leadership = leadership
+
+    @property
+    def url(self) -> str:
+        """Where the other transport sends to, if it says so."""
+        inner: Any = self._inner
+        return inner.url
 
     async def send(self, request: HttpRequest, *, timeout: float | None = None) -> HttpResponse:
         """Send. Raises LeaderElectionLost for a write that would come too late, and what the other transport does."""

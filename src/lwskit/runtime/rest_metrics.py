@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
 
+from lwskit.runtime.client.client import Client
+from lwskit.runtime.client.config import server_url
 from lwskit.runtime.client.transport import HttpRequest, HttpResponse, StreamResponse, Transport
+from lwskit.runtime.client.wrapping import WrappedClient
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import ConnectionFailed
 from lwskit.runtime.stats import Histogram
@@ -39,6 +45,12 @@ class CountingTransport:
         self._stats = stats
         self._host = host
         self._clock = clock
+
+    @property
+    def url(self) -> str:
+        """Where the other transport sends to, if it says so."""
+        inner: Any = self._inner
+        return inner.url
 
     async def send(self, request: HttpRequest, *, timeout: float | None = None) -> HttpResponse:
         """Send and count. Raises ConnectionFailed, which counts as `<error>`; a cancelled request does not count."""
@@ -78,3 +90,13 @@ class CountingTransport:
     async def close(self) -> None:
         """Close the other transport."""
         await self._inner.close()
+
+
+def counted(client: Client, stats: RestStats, clock: Clock) -> Client:
+    """The same client, whose requests are counted under the host that it talks to."""
+    other = copy.copy(client)
+    if isinstance(other, WrappedClient):
+        other.inner = counted(other.inner, stats, clock)
+    url = server_url(client)
+    other.transport = CountingTransport(client.transport, stats, urlsplit(url).netloc or url, clock)
+    return other

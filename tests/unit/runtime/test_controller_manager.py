@@ -20,6 +20,9 @@ from lwskit.embedded.store import Store
 from lwskit.embedded.transport import InProcessTransport
 from lwskit.runtime.certs import make_self_signed
 from lwskit.runtime.client.client import Client
+from lwskit.runtime.client.config import server_url
+from lwskit.runtime.client.transport import HttpRequest, HttpResponse
+from lwskit.runtime.client.wrapping import WrappedClient
 from lwskit.runtime.clock import RealClock
 from lwskit.runtime.controller.options import ControllerDefaults
 from lwskit.runtime.controller_manager import ControllerManager
@@ -197,3 +200,31 @@ def test_a_busy_address_fails_the_construction_and_leaves_no_other_taken(client:
 def test_an_election_without_a_namespace_is_refused_outside_of_a_cluster(client: Client) -> None:
     with pytest.raises(ConfigurationError, match="with `namespace=`"):
         ControllerManager(client, ManagerOptions(election=ElectionOptions(name="lock")), clock=CLOCK)
+
+
+async def test_requests_are_counted_without_being_asked_for(client: Client) -> None:
+    election = ElectionOptions(name="lock", namespace="default")
+    manager = ControllerManager(client, ManagerOptions(election=election), clock=CLOCK, rng=random.Random(1))
+    await manager.client.list(CONFIG_MAP)
+    await manager.unfenced_client.list(CONFIG_MAP, "default")
+    manager.cache.informer(CONFIG_MAP)
+    async with running(manager):
+        pass
+    text = manager.metrics.text().decode()
+    assert 'rest_client_requests_total{code="200",host="in this process",method="GET"}' in text
+    # The recorder and the elector write.
+    assert 'rest_client_requests_total{code="201",host="in this process",method="POST"}' in text
+
+
+def test_counted_requests_are_told_under_their_host_and_a_wrapped_client_counts_once() -> None:
+    class Remote:
+        url = "https://10.0.0.1:6443/prefix"
+
+        async def send(self, request: HttpRequest, *, timeout: float | None = None) -> HttpResponse:
+            return HttpResponse(200, b"{}")
+
+    remote: Any = Remote()
+    manager = ControllerManager(WrappedClient(Client(remote, clock=CLOCK)), clock=CLOCK, rng=random.Random(1))
+    assert server_url(manager.client) == Remote.url
+    asyncio.run(manager.client.get(CONFIG_MAP, "a", "default"))
+    assert 'total{code="200",host="10.0.0.1:6443",method="GET"} 1.0' in manager.metrics.text().decode()
