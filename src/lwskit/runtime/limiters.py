@@ -1,11 +1,16 @@
-"""How long a request that failed waits before it is tried again (specification: 70 §4.3)."""
+"""How long a request that failed waits before it is tried again (specification: 70 §4.3).
+
+Numbers that cannot work, such as a rate of 0, are a ConfigurationError.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from typing import Protocol
 
 from lwskit.runtime.clock import Clock
+from lwskit.runtime.errors import ConfigurationError
 
 BASE_DELAY = 0.005
 """Seconds before the first retry."""
@@ -55,11 +60,18 @@ class _Counting:
         return self._failures.get(request, 0)
 
 
+def _require(limiter: str, **numbers: float) -> None:
+    for name, number in numbers.items():
+        if not (math.isfinite(number) and number > 0):
+            raise ConfigurationError(f"{limiter}({name}={number:g}) cannot work; give a number above 0")
+
+
 class ExponentialLimiter(_Counting):
     """`base` seconds, doubled with every failure of the same request, never more than `cap`."""
 
     def __init__(self, base: float = BASE_DELAY, cap: float = MAX_DELAY) -> None:
         super().__init__()
+        _require("ExponentialLimiter", base=base, cap=cap)
         self._base = base
         self._cap = cap
 
@@ -73,6 +85,7 @@ class FastSlowLimiter(_Counting):
 
     def __init__(self, fast: float, slow: float, attempts: int) -> None:
         super().__init__()
+        _require("FastSlowLimiter", fast=fast, slow=slow)
         self._fast = fast
         self._slow = slow
         self._attempts = attempts
@@ -89,6 +102,7 @@ class BucketLimiter:
     """
 
     def __init__(self, clock: Clock, rate: float = RATE, burst: int = BURST) -> None:
+        _require("BucketLimiter", rate=rate, burst=burst)
         self._clock = clock
         self._rate = rate
         self._burst = float(burst)
@@ -116,6 +130,8 @@ class MaxLimiter:
     """The longest wait that any of several limiters asks for."""
 
     def __init__(self, *limiters: Limiter) -> None:
+        if not limiters:
+            raise ConfigurationError("MaxLimiter needs at least one limiter")
         self._limiters = limiters
 
     def when(self, request: Hashable) -> float:
@@ -136,6 +152,7 @@ class CappedLimiter:
     """What another limiter asks for, but never more than `cap` seconds."""
 
     def __init__(self, inner: Limiter, cap: float) -> None:
+        _require("CappedLimiter", cap=cap)
         self._inner = inner
         self._cap = cap
 

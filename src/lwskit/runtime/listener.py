@@ -83,7 +83,10 @@ class _Server(web.Server):
 
 
 class Listener:
-    """Binds an address and serves it. `name` is for messages; port 0 takes any free one, see `port`."""
+    """Binds an address and serves it. `name` is for messages; port 0 takes any free one, see `port`.
+
+    Raises ConfigurationError for what is no port.
+    """
 
     def __init__(
         self,
@@ -95,6 +98,10 @@ class Listener:
         certificates: ServerCertificates | None = None,
         shutdown_timeout: float = SHUTDOWN,
     ) -> None:
+        if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
+            raise ConfigurationError(
+                f"{name} cannot listen on port {port}; choose one up to 65535, or 0 for any free one"
+            )
         self.name = name
         self.serving = asyncio.Event()
         """Set while requests are answered."""

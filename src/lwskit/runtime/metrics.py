@@ -16,7 +16,7 @@ from lwskit.runtime.loop_lag import LoopLag
 from lwskit.runtime.rest_metrics import RestStats
 from lwskit.runtime.stats import Histogram
 from lwskit.runtime.tls import ServerCertificates
-from lwskit.runtime.webhook_server import WebhookServer
+from lwskit.runtime.webhook_server import WebhookServer, WebhookStats
 
 
 def _counter(name: str, text: str, rows: Iterable[tuple[tuple[str, ...], float]], *labels: str) -> Metric:
@@ -38,6 +38,11 @@ def _histogram(name: str, text: str, rows: Iterable[tuple[tuple[str, ...], Histo
     for values, histogram in rows:
         family.add_metric([*values], histogram.cumulative(), histogram.total)
     return family
+
+
+def _sum(one: WebhookStats, other: WebhookStats) -> WebhookStats:
+    requests = {code: one.requests.get(code, 0) + other.requests.get(code, 0) for code in one.requests | other.requests}
+    return WebhookStats(requests, one.in_flight + other.in_flight, one.latency.plus(other.latency))
 
 
 class Metrics:
@@ -69,15 +74,18 @@ class Metrics:
         self._controllers[controller.name] = controller
 
     def add_webhooks(self, server: WebhookServer) -> None:
-        """Measure a webhook server and its certificate files."""
-        self._webhooks.append(server)
+        """Measure a webhook server and its certificate files. What several serve at one path is counted together."""
+        if server not in self._webhooks:
+            self._webhooks.append(server)
 
     def add_certificates(self, watcher: ServerCertificates) -> None:
         """Measure the certificate files of another server."""
         self._certificates.append(watcher)
 
     def add_elector(self, elector: Elector) -> None:
-        """Tell whether this process leads."""
+        """Tell whether this process leads. Raises ConfigurationError for a second elector of that name."""
+        if any(elector.name == other.name for other in self._electors):
+            raise ConfigurationError(f"an election named {elector.name!r} is measured already; names must differ")
         self._electors.append(elector)
 
     def add_loop_lag(self, lag: LoopLag) -> None:
@@ -171,8 +179,17 @@ class Metrics:
             dropped = sum(recorder.dropped for recorder in self._recorders)
             yield _counter("lwskit_events_dropped", "Events that nobody will see.", [((), dropped)])
 
+    def _by_path(self) -> dict[str, WebhookStats]:
+        """What the webhook servers have counted; servers with the same path are counted together."""
+        found: dict[str, WebhookStats] = {}
+        for server in self._webhooks:
+            for path, stats in server.stats.items():
+                other = found.get(path)
+                found[path] = stats if other is None else _sum(other, stats)
+        return found
+
     def _of_webhooks(self) -> Iterator[Metric]:
-        stats = [(path, s) for server in self._webhooks for path, s in sorted(server.stats.items())]
+        stats = sorted(self._by_path().items())
         prefix = "controller_runtime_webhook"
         latency = [((path,), s.latency) for path, s in stats]
         yield _histogram(f"{prefix}_latency_seconds", "How long admission took.", latency, "webhook")

@@ -46,6 +46,13 @@ class Histogram:
         self._counts[-1] += len(values) - below
         self._total += sum(values)
 
+    def plus(self, other: Histogram) -> Histogram:
+        """A histogram of what both have seen; they have the same bounds."""
+        found = Histogram(self.bounds)
+        found._counts = [mine + its for mine, its in zip(self.counts, other.counts, strict=True)]
+        found._total = self.total + other.total
+        return found
+
     @property
     def counts(self) -> list[int]:
         """How many values lie at or below each bound and above the one before; the last place is above every bound."""

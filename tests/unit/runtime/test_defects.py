@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import random
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -14,13 +15,13 @@ from unittest.mock import AsyncMock
 import pytest
 import structlog
 
-from lwskit.runtime.clock import Clock
+from lwskit.runtime.clock import Clock, RealClock
 from lwskit.runtime.controller.builder import Builder
 from lwskit.runtime.controller.controller import Controller, ControllerError
 from lwskit.runtime.controller.defects import Defect
 from lwskit.runtime.controller.handler import Event, for_object, from_async_map, from_map
 from lwskit.runtime.controller.source import AsyncDispatcher, ChannelSource
-from lwskit.runtime.errors import Conflict, ConnectionFailed, TerminalError
+from lwskit.runtime.errors import ConfigurationError, Conflict, ConnectionFailed, TerminalError
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.queue import WorkQueue
 from lwskit.runtime.request import Request, Result
@@ -429,3 +430,52 @@ async def test_a_lane_that_changes_its_answer_blocks_nothing(clock: Clock, prior
         controller.queue.add(A)
         await clock.sleep(5)
     assert calls == [A, A]
+
+
+def test_a_builder_wants_informers_and_handlers(clock: Clock) -> None:
+    builder = Builder(nothing, clock=clock, rng=random.Random(1))
+    wrong: Any = POD
+    for method, call in (
+        ("for_", lambda: builder.for_(wrong)),
+        ("owns", lambda: builder.owns(wrong)),
+        ("watches", lambda: builder.watches(wrong, for_object(POD))),
+    ):
+        with pytest.raises(ControllerError) as caught:
+            call()
+        assert str(caught.value).startswith(f"{method}() was given the kind Pod; give the informer of its cache")
+    wrong = None
+    with pytest.raises(ControllerError, match=r"^for_\(\) was given None; give an informer, as cache.informer\(kind\)"):
+        builder.for_(wrong)
+    informer: Any = AsyncMock()
+    with pytest.raises(ControllerError, match=r"^watches\(\) was given 5 as its handler; make one with"):
+        builder.watches(informer, wrong or 5)  # type: ignore[arg-type]
+
+
+def test_a_channel_may_be_sent_to_from_any_thread() -> None:
+    """On a real loop that sleeps for an hour: only a wake-up from outside lets it see the object."""
+    source = ChannelSource(for_object(POD))
+    seen: list[Request] = []
+    done = threading.Event()
+
+    async def reconcile(request: Request) -> None:
+        seen.append(request)
+        done.set()
+
+    async def main() -> None:
+        controller = Controller("c", reconcile, [source], clock=RealClock(), rng=random.Random(1))
+        async with running(controller):
+            worker = asyncio.create_task(asyncio.to_thread(send))
+            async with asyncio.timeout(3600):
+                await worker
+        closed.append(asyncio.get_running_loop())
+
+    def send() -> None:
+        source.send(POD_A)
+        assert done.wait(10)
+
+    closed: list[asyncio.AbstractEventLoop] = []
+    asyncio.run(main())
+    assert seen == [Request("default", "a", "Pod")]
+    assert closed[0].is_closed()
+    with pytest.raises(ConfigurationError, match=r"^a channel source cannot send any more: Event loop is closed$"):
+        source.send(POD_A)

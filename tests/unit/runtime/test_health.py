@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import aiohttp
 import pytest
@@ -85,6 +86,14 @@ async def test_the_server_has_the_sides_that_have_checks() -> None:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize("port", [99999, -1, "80", None, True])
+def test_what_is_no_port_fails_construction(port: Any) -> None:
+    with pytest.raises(
+        ConfigurationError, match=f"^health server cannot listen on port {port}; choose one up to 65535"
+    ):
+        HealthServer("127.0.0.1", port)
 
 
 def test_a_busy_port_fails_construction() -> None:

@@ -276,3 +276,37 @@ async def test_a_certificate_of_ones_own_is_renewed_in_time(clock: Clock) -> Non
     await clock.sleep(86000)
     task.cancel()
     assert renewals == [57600]
+
+
+async def test_servers_with_one_path_are_counted_together_and_one_name_is_one_election(
+    clock: Clock, tmp_path: Path
+) -> None:
+    metrics = Metrics(clock)
+    servers = [WebhookServer(TlsFiles.in_folder(tmp_path), clock) for _ in range(2)]
+    for server in servers:
+        metrics.add_webhooks(server)
+        metrics.add_webhooks(server)
+        server.register("/x", lambda request: {})
+        server.stats["/x"].requests["200"] += 2
+        server.stats["/x"].in_flight += 1
+        server.stats["/x"].latency.observe(3)
+    servers[1].stats["/x"].requests["400"] = 1
+    servers[1].register("/y", lambda request: {})
+    text = metrics.text().decode()
+    series = [line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#")]
+    assert len(series) == len(set(series))
+    found = lines(metrics)
+    prefix = "controller_runtime_webhook"
+    assert found[prefix + '_requests_total{code="200",webhook="/x"}'] == 4
+    assert found[prefix + '_requests_total{code="400",webhook="/x"}'] == 1
+    assert found[prefix + '_requests_in_flight{webhook="/x"}'] == 2
+    assert found[prefix + '_latency_seconds_count{webhook="/x"}'] == 2
+    assert found[prefix + '_latency_seconds_sum{webhook="/x"}'] == 6
+    assert found[prefix + '_requests_total{code="200",webhook="/y"}'] == 0
+
+    client: Any = None
+    electors = [Elector(client, clock, random.Random(1), "n", name, "me") for name in ("a", "b", "a")]
+    metrics.add_elector(electors[0])
+    metrics.add_elector(electors[1])
+    with pytest.raises(ConfigurationError, match=r"^an election named 'a' is measured already; names must differ$"):
+        metrics.add_elector(electors[2])

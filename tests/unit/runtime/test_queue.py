@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from typing import Any
 
 import hypothesis.strategies as st
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from lwskit.runtime.clock import Clock
+from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.plain_queue import PlainQueue
 from lwskit.runtime.queue import (
     BucketLimiter,
@@ -186,6 +188,25 @@ async def test_the_bucket_lets_a_hundred_pass_and_spaces_the_rest(clock: Clock) 
     assert when[99] == 0
     assert when[100] == pytest.approx(0.1)
     assert when[149] == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("number", [0, -1, float("nan"), float("inf")])
+def test_numbers_that_cannot_work_are_refused(clock: Clock, number: float) -> None:
+    inner = ExponentialLimiter()
+    makers: dict[str, Callable[[], object]] = {
+        "BucketLimiter(rate=": lambda: BucketLimiter(clock, rate=number),
+        "BucketLimiter(burst=": lambda: BucketLimiter(clock, burst=number),  # type: ignore[arg-type]
+        "ExponentialLimiter(base=": lambda: ExponentialLimiter(base=number),
+        "ExponentialLimiter(cap=": lambda: ExponentialLimiter(cap=number),
+        "FastSlowLimiter(slow=": lambda: FastSlowLimiter(1, number, 3),
+        "CappedLimiter(cap=": lambda: CappedLimiter(inner, number),
+    }
+    for text, make in makers.items():
+        with pytest.raises(ConfigurationError) as caught:
+            make()
+        assert str(caught.value) == f"{text}{number:g}) cannot work; give a number above 0"
+    with pytest.raises(ConfigurationError, match="at least one limiter"):
+        MaxLimiter()
 
 
 def test_limiters_can_be_combined() -> None:

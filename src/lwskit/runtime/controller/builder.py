@@ -12,6 +12,7 @@ from lwskit.runtime.controller.defects import reconcile_problem
 from lwskit.runtime.controller.handler import AsyncMap, Handler, for_object, for_owner
 from lwskit.runtime.controller.predicate import Predicate
 from lwskit.runtime.controller.source import InformerLike, KindSource, Source
+from lwskit.runtime.kinds import Kind
 
 
 class Builder:
@@ -38,17 +39,24 @@ class Builder:
         """Reconcile the objects of this informer. Raises ControllerError when called twice."""
         if self._for is not None:
             raise ControllerError("for_() may be called only once; use watches() for further kinds")
+        _require_informer("for_", informer)
         self._for = informer
         self._for_source = KindSource(informer, for_object(informer.kind, typed_deletions=typed_deletions), predicates)
         return self
 
     def owns(self, informer: InformerLike, *predicates: Predicate, every_owner: bool = False) -> Builder:
         """Reconcile the controlling owner of these objects, or with `every_owner` each owner of the kind."""
+        _require_informer("owns", informer)
         self._owned.append((informer, not every_owner, predicates))
         return self
 
     def watches(self, informer: InformerLike, handler: Handler | AsyncMap, *predicates: Predicate) -> Builder:
         """Reconcile what the handler makes of these objects' events."""
+        _require_informer("watches", informer)
+        if not callable(handler) and not isinstance(handler, AsyncMap):
+            raise ControllerError(
+                f"watches() was given {handler!r} as its handler; make one with for_owner, from_map or from_async_map"
+            )
         self._sources.append(KindSource(informer, handler, predicates))
         return self
 
@@ -91,3 +99,12 @@ class Builder:
             predicates=tuple(self._predicates),
             **options,
         )
+
+
+def _require_informer(method: str, given: Any) -> None:
+    if isinstance(given, Kind):
+        raise ControllerError(
+            f"{method}() was given the kind {given.kind}; give the informer of its cache, cache.informer(…)"
+        )
+    if not callable(getattr(given, "add_handler", None)):
+        raise ControllerError(f"{method}() was given {given!r}; give an informer, as cache.informer(kind) returns it")

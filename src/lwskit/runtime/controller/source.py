@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
@@ -219,25 +220,34 @@ class ChannelSource:
     """Events from outside the cluster: `send` tells every controller that started the source.
 
     Handing over is one synchronous step into the queues, which fold equal requests, so there is no buffer to outgrow.
+    `send` may be called from any thread; a controller then takes the object in its own, at its loop's next turn.
     """
 
     def __init__(self, handler: Handler, predicates: Iterable[Predicate] = ()) -> None:
         self._handler = handler
         self._predicates = tuple(predicates)
-        self._dispatchers: list[Dispatcher] = []
+        self._dispatchers: list[tuple[asyncio.AbstractEventLoop | None, Dispatcher]] = []
 
     def start(self, queue: BaseQueue[Request], predicates: Sequence[Predicate] = ()) -> None:
         """From now on send to this queue too. Raises ConfigurationError for a source without a handler."""
         _require("channel source", handler=self._handler)
-        self._dispatchers.append(Dispatcher(queue, self._handler, (*predicates, *self._predicates)))
+        dispatcher = Dispatcher(queue, self._handler, (*predicates, *self._predicates))
+        self._dispatchers.append((_running_loop(), dispatcher))
 
     async def wait_synced(self) -> None:
         """Return at once: there is nothing to wait for. It cannot be cancelled."""
 
     def send(self, obj: Obj) -> None:
-        """Tell every queue about an object."""
-        for dispatcher in self._dispatchers:
-            dispatcher.dispatch(Generic(obj))
+        """Tell every queue about an object. Raises ConfigurationError from another thread once a loop is closed."""
+        here = _running_loop()
+        for loop, dispatcher in [*self._dispatchers]:
+            if loop is None or loop is here:
+                dispatcher.dispatch(Generic(obj))
+                continue
+            try:
+                loop.call_soon_threadsafe(dispatcher.dispatch, Generic(obj))
+            except RuntimeError as error:
+                raise ConfigurationError(f"a channel source cannot send any more: {error}") from error
 
     def close(self) -> None:
         """Send to nobody any more."""
@@ -273,6 +283,14 @@ class FunctionSource:
 
     def __str__(self) -> str:
         return "function source"
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    """The loop that runs in this thread, if one does."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _require(source: str, **parts: object) -> None:
