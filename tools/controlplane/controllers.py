@@ -1,6 +1,6 @@
 """Runs controllers of the embedded cluster against another API server: its kubelet, or all of them where it has none.
 
-python controllers.py --kubeconfig FILE [--nodes N] statefulset|garbage|namespace|scheduler|kubelet...
+python controllers.py --kubeconfig FILE [--nodes N] statefulset|claims|garbage|namespace|scheduler|kubelet...
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from lwskit.embedded.controllers import garbage, namespace, scheduler, statefulset
+from lwskit.embedded.controllers import claims, garbage, namespace, scheduler, statefulset
 from lwskit.embedded.controllers.events import CoreRecorder
 from lwskit.embedded.controllers.kubelet import FIELD_MANAGER, Kubelet
 from lwskit.runtime.cache.cache import Cache
@@ -21,7 +21,7 @@ from lwskit.runtime.client.config import connect
 from lwskit.runtime.clock import RealClock, real_random
 from lwskit.runtime.errors import LwskitError
 
-NAMES = ("statefulset", "garbage", "namespace", "scheduler", "kubelet")
+NAMES = ("statefulset", "claims", "garbage", "namespace", "scheduler", "kubelet")
 CONTROLLERS = "lwskit-controllers"
 KUBELET = "lwskit-kubelet"
 
@@ -33,6 +33,7 @@ async def run_controllers(client: Client, names: Sequence[str]) -> None:
     recorder = CoreRecorder(client, clock, CONTROLLERS)
     made = {
         "statefulset": lambda: statefulset.build(client, cache, clock, rng, recorder),
+        "claims": lambda: claims.build(client, cache, clock, rng),
         "garbage": lambda: garbage.build(client, clock, rng, recorder),
         "namespace": lambda: namespace.build(client, cache, clock, rng),
         "scheduler": lambda: scheduler.build(client, cache, clock, rng, recorder),

@@ -11,7 +11,7 @@ from typing import Protocol
 import structlog
 
 from lwskit.embedded.apiserver import ApiServer
-from lwskit.embedded.controllers import garbage, kubelet, namespace, scheduler, statefulset
+from lwskit.embedded.controllers import claims, garbage, kubelet, namespace, scheduler, statefulset
 from lwskit.embedded.controllers.events import CoreRecorder
 from lwskit.embedded.controllers.kubelet import Kubelet
 from lwskit.embedded.controllers.kubelet_behaviour import Behaviour
@@ -26,7 +26,7 @@ from lwskit.runtime.events import Recorder
 from lwskit.runtime.kinds import CUSTOM_RESOURCE_DEFINITION
 from lwskit.runtime.objects import Obj
 
-CONTROLLERS = ("scheduler", "kubelet", "statefulset", "garbage", "namespace")
+CONTROLLERS = ("scheduler", "kubelet", "statefulset", "claims", "garbage", "namespace")
 """What a cluster runs besides the API server, and what it can be made without."""
 MANAGER = "kube-controller-manager"
 """The field manager of the controllers, as on other clusters."""
@@ -111,13 +111,17 @@ class Cluster:
             waiter.cancel()
 
     async def stop(self) -> None:
-        """Stop the controllers; the objects stay readable. Raises the error of a controller that ended before."""
+        """Stop the controllers and close the connections to webhooks; the objects stay readable.
+
+        Raises the error of a controller that ended before.
+        """
         task, self._task = self._task, None
         if task is None:
             return
         failed = task.done()
         task.cancel()
         await asyncio.wait({task})
+        await self.server.backend.admission.close()
         if failed and not task.cancelled():
             task.result()
 
@@ -145,6 +149,8 @@ class Cluster:
             recorder = CoreRecorder(manager, clock, statefulset.COMPONENT)
             run(recorder, "events of statefulset")
             run(statefulset.build(manager, cache, clock, rng, recorder), "statefulset")
+        if "claims" not in self._without:
+            run(claims.build(manager, cache, clock, rng), "claims")
         if "namespace" not in self._without:
             run(namespace.build(manager, cache, clock, rng), "namespace")
         run(cache, "cache of the controllers")
