@@ -34,7 +34,7 @@ def _base(path: str) -> Any:
     return json.loads(json.dumps(objects.pods()[4] if of_pods else objects.sets()[2]))
 
 
-def _filled(path: str, at: str, item: str, *, twice: bool = False, key: str = "") -> Asked:
+def _filled(path: str, at: str, item: str, largest: int, *, twice: bool = False, key: str = "") -> Asked:
     """A review with a list at a place of dots that holds an item, or a map with keys, until the object is large.
 
     `%d` in them is a number.
@@ -45,7 +45,7 @@ def _filled(path: str, at: str, item: str, *, twice: bool = False, key: str = ""
         owner = owner[int(name)] if isinstance(owner, list) else owner.setdefault(name, {})
     parts: list[str] = []
     size = 0
-    while size < LARGEST:
+    while size < largest:
         part = item.replace("%d", str(len(parts)))
         if key:
             part = f'"{key}":{part}'.replace("%d", str(len(parts)))
@@ -57,9 +57,9 @@ def _filled(path: str, at: str, item: str, *, twice: bool = False, key: str = ""
     return Asked(path, asked.body.replace(b'"@"', text.encode()))
 
 
-def _text(path: str, at: str, text: str) -> Asked:
+def _text(path: str, at: str, text: str, largest: int) -> Asked:
     """A review with a text, repeated, at a place."""
-    return _filled_with(path, at, text * (LARGEST // len(text)))
+    return _filled_with(path, at, text * (largest // len(text)))
 
 
 def _filled_with(path: str, at: str, value: Any) -> Asked:
@@ -77,14 +77,14 @@ _VALIDATE = names.VALIDATE_LWS_PATH
 _CONTAINER = '{"name":"c%d","env":[{"name":"A","value":"b"}],"resources":{"limits":{"cpu":"1%dm","memory":"1024Mi"}}}'
 
 
-def cases() -> Mapping[str, Callable[[], Asked]]:
-    """The reviews by what is large in them."""
+def cases(largest: int = LARGEST) -> Mapping[str, Callable[[], Asked]]:
+    """The reviews by what is large in them: objects of so many bytes, and changes of such."""
     found: dict[str, Callable[[], Asked]] = {}
 
     def lists(path: str, name: str, at: str, item: str, key: str = "") -> None:
-        found[f"{path}: {name}"] = partial(_filled, path, at, item, key=key)
+        found[f"{path}: {name}"] = partial(_filled, path, at, item, largest, key=key)
         if path != POD:
-            found[f"{path}: {name}, changed"] = partial(_filled, path, at, item, key=key, twice=True)
+            found[f"{path}: {name}, changed"] = partial(_filled, path, at, item, largest, key=key, twice=True)
 
     for path in (LWS, _VALIDATE):
         lists(path, "labels", "metadata.labels", '""', "a%d")
@@ -97,11 +97,11 @@ def cases() -> Mapping[str, Callable[[], Asked]]:
         lists(path, "finalizers", "metadata.finalizers", '"orphan/%d/"')
         lists(path, "claims", "spec.leaderWorkerTemplate.volumeClaimTemplates", "{}")
         for what, text in (("digits", "1"), ("dashes", "-"), ("letters", "a"), ("dots", "a.")):
-            found[f"{path}: a name of {what}"] = partial(_text, path, "metadata.name", text)
+            found[f"{path}: a name of {what}"] = partial(_text, path, "metadata.name", text, largest)
             found[f"{path}: a key of {what}"] = partial(
-                _filled_with, path, "metadata.labels", {text * (LARGEST // len(text)): text * 1000}
+                _filled_with, path, "metadata.labels", {text * (largest // len(text)): text * 1000}
             )
-        percent = "9" * LARGEST + "%"
+        percent = "9" * largest + "%"
         rolling = "spec.rolloutStrategy.rollingUpdateConfiguration.maxSurge"
         found[f"{path}: a percentage of digits"] = partial(_filled_with, path, rolling, percent)
         found[f"{path}: a policy of all the object"] = partial(
@@ -113,13 +113,14 @@ def cases() -> Mapping[str, Callable[[], Asked]]:
     lists(LWS, "limits", f"{_TEMPLATE}.containers.0.resources.limits", '"1%dm"', "r%d")
     lists(LWS, "volumes", f"{_TEMPLATE}.volumes", '{"name":"v%d","emptyDir":{"sizeLimit":"1%dm"}}')
     limit = f"{_TEMPLATE}.containers.0.resources.limits.cpu"
-    for text in ("1" * LARGEST, "1e" + "9" * LARGEST, "0." + "0" * LARGEST, "1e999999999"):
+    for text in ("1" * largest, "1e" + "9" * largest, "0." + "0" * largest, "1e999999999"):
         found[f"{LWS}: a quantity {text[:4]}"] = partial(_filled_with, LWS, limit, text)
     lists(LWS, "containers with long quantities", f"{_TEMPLATE}.containers", _long_quantities())
 
     lists(POD, "containers", "spec.containers", _CONTAINER)
     for field in ("containers", "initContainers"):
-        found[f"{POD}: 5000 {field}"] = partial(_filled_with, POD, f"spec.{field}", _five_thousand(names.TPU_RESOURCE))
+        containers = _large_containers(min(5000, largest // 300))
+        found[f"{POD}: 5000 {field}"] = partial(_filled_with, POD, f"spec.{field}", containers)
     lists(POD, "containers for TPUs", "spec.containers", _tpus())
     lists(POD, "empty containers", "spec.containers", "{}")
     lists(POD, "init containers", "spec.initContainers", '{"name":"c%d"}')
@@ -131,9 +132,9 @@ def cases() -> Mapping[str, Callable[[], Asked]]:
     lists(POD, "gates", "spec.schedulingGates", '{"name":"g%d"}')
     for what, at in (("name", "metadata.name"), ("host name", "spec.hostname"), ("subdomain", "spec.subdomain")):
         for text in ("1", "-1", "a"):
-            found[f"{POD}: a {what} of {text}"] = partial(_text, POD, at, text)
+            found[f"{POD}: a {what} of {text}"] = partial(_text, POD, at, text, largest)
     for note in (names.SIZE_ANNOTATION, names.SUBGROUP_SIZE_ANNOTATION, names.LEADER_NAME_ANNOTATION):
-        value = {names.SIZE_ANNOTATION: "5", note: "1" * LARGEST}
+        value = {names.SIZE_ANNOTATION: "5", note: "1" * largest}
         found[f"{POD}: a long {note}"] = partial(_filled_with, POD, "metadata.annotations", value)
     wide = {names.SIZE_ANNOTATION: "2147483647", names.SUBGROUP_SIZE_ANNOTATION: "2147483647"}
     found[f"{POD}: the largest group"] = partial(_filled_with, POD, "metadata.annotations", wide)
@@ -144,16 +145,16 @@ def cases() -> Mapping[str, Callable[[], Asked]]:
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def _five_thousand(resource: str) -> list[Any]:
-    """As many containers as a pod may have, so large that the pod is as large as may be."""
+def _large_containers(count: int) -> list[Any]:
+    """Containers of 300 bytes each: of as many as a pod may have, it is as large as may be."""
     return [
         {
             "name": f"c{i}",
             "image": "i" * 100,
             "env": [{"name": "A", "value": "b" * 50}, {"name": "A"}, {"name": names.ENV_LEADER_ADDRESS, "value": "x"}],
-            "resources": {"limits": {resource: f"{i}e-99"}},
+            "resources": {"limits": {names.TPU_RESOURCE: f"{i}e-99"}},
         }
-        for i in range(5000)
+        for i in range(count)
     ]
 
 
