@@ -86,22 +86,28 @@ def status(new: Obj, old: Obj | None) -> Iterator[FieldError]:
 
 
 def _volumes(volumes: list[dict[str, Any]], field: str) -> Generator[FieldError, None, set[str]]:
+    """The errors of volumes; returns the names of those without one, which alone can be mounted."""
     seen: set[str] = set()
     for i, volume in enumerate(volumes):
-        where = f"{field}[{i}]"
         name = volume.get("name", "")
-        if not name:
-            yield required(f"{where}.name")
-        else:
-            for text in names.label(name):
-                yield invalid_value(f"{where}.name", name, text)
-            if name in seen:
-                yield duplicate(f"{where}.name", name)
-        sources = [k for k in volume if k != "name"]
-        for extra in sorted(sources)[1:] if len(sources) > 1 else ():
-            yield forbidden_field(f"{where}.{extra}", "may not specify more than 1 volume type")
-        seen.add(name)
+        errors = list(_volume(volume, name, f"{field}[{i}]", seen))
+        yield from errors
+        if not errors:
+            seen.add(name)
     return seen
+
+
+def _volume(volume: dict[str, Any], name: str, where: str, seen: set[str]) -> Iterator[FieldError]:
+    if not name:
+        yield required(f"{where}.name")
+    else:
+        for text in names.label(name):
+            yield invalid_value(f"{where}.name", name, text)
+        if name in seen:
+            yield duplicate(f"{where}.name", name)
+    sources = [k for k in volume if k != "name"]
+    for extra in sorted(sources)[1:] if len(sources) > 1 else ():
+        yield forbidden_field(f"{where}.{extra}", "may not specify more than 1 volume type")
 
 
 def _tolerations(tolerations: list[dict[str, Any]], field: str) -> Iterator[FieldError]:

@@ -121,33 +121,52 @@ def _custom(resource: Resource, obj: Obj, subresource: str) -> list[FieldError]:
         )
         for path in paths:
             errors.extend(_replicas(obj, path))
+        if custom.scale.label_selector:
+            errors.extend(_inaccessible(_reached(obj, custom.scale.label_selector), "", str))
     return errors
 
 
 def _within_status(error: FieldError) -> FieldError:
-    short = error.field.removeprefix("status.")
+    short = error.field.removeprefix("status").removeprefix(".")
     return replace(error, message=error.message.replace(f": {error.field} in body", f": {short} in body"))
 
 
 def _replicas(obj: Obj, path: str) -> Iterable[FieldError]:
     """The broken rules of a number of replicas that a custom resource keeps at `path`."""
-    value: Any = obj
-    for name in path.split("."):
-        if value is None:
-            return
-        if not isinstance(value, dict):
-            kind = _GO_KINDS.get(type(value), "nil")
-            text = f".{path} accessor error: {go_text(value)} is of the type {kind}, expected map[string]interface{{}}"
-            yield invalid_value(f".{path}", 0, text)
-            return
-        if name not in value:
-            return
-        value = value[name]
-    if not isinstance(value, int) or isinstance(value, bool):
-        kind = _GO_KINDS.get(type(value), "<nil>")
-        text = f".{path} accessor error: {go_text(value)} is of the type {kind}, expected int64"
-        yield invalid_value(f".{path}", 0, text)
-    elif value < 0:
+    found = _reached(obj, path)
+    errors = list(_inaccessible(found, 0, int))
+    yield from errors
+    if found is None or errors:
+        return
+    value = found[1]
+    if value < 0:
         yield invalid_value(f".{path}", value, "should be a non-negative integer")
     elif value > 2**31 - 1:
         yield invalid_value(f".{path}", value, f"should be less than or equal to {2**31 - 1}")
+
+
+def _reached(obj: Obj, path: str) -> tuple[str, Any, bool] | None:
+    """The path, the value at its end or that in which it breaks off, and whether it is the end; None for nothing."""
+    value: Any = obj
+    for name in path.split("."):
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            return path, value, False
+        if name not in value:
+            return None
+        value = value[name]
+    return path, value, True
+
+
+def _inaccessible(found: tuple[str, Any, bool] | None, empty: Any, wanted: type) -> Iterable[FieldError]:
+    """The error of a value that cannot be read as `wanted`, or in which what was looked for cannot be."""
+    if found is None:
+        return
+    path, value, end = found
+    if end and type(value) is wanted:
+        return
+    kind = _GO_KINDS.get(type(value), "<nil>" if end else "nil")
+    named = ("int64" if wanted is int else "string") if end else "map[string]interface{}"
+    text = f".{path} accessor error: {go_text(value)} is of the type {kind}, expected {named}"
+    yield invalid_value(f".{path}", empty, text)
