@@ -9,6 +9,7 @@ import asyncio
 import os
 import signal
 import ssl
+import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -23,6 +24,8 @@ from lwskit.runtime.client.contexts import add_client_certificate
 from lwskit.runtime.clock import parse_time
 from lwskit.runtime.errors import ConfigurationError
 
+_LIMIT = 4 * 1024 * 1024
+"""Bytes that a program may print."""
 _SHOWN = 300
 """How much of what a program complains of is in a message."""
 
@@ -67,47 +70,63 @@ async def run_plugin(entry: Any, base: Path) -> ExecCredential:
         raise ConfigurationError(f"{command!r} printed {e}") from e
 
 
+class _Program(asyncio.SubprocessProtocol):
+    """What a program prints until it and all that hold its output have ended."""
+
+    def __init__(self) -> None:
+        self.printed = {1: bytearray(), 2: bytearray()}
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.gone = asyncio.Event()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self.printed[fd] += data
+        if len(self.printed[fd]) > _LIMIT and not self.ended.done():
+            self.ended.set_exception(ValueError(f"it prints more than {_LIMIT} bytes"))
+
+    def process_exited(self) -> None:
+        self.gone.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+
 async def _run(command: list[str], environment: Mapping[str, str], interactive: bool) -> tuple[int, bytes, bytes]:
     """Exit code and output. A program that may ask at the terminal is in this group, others in one of their own."""
-    starting = asyncio.create_task(
-        asyncio.create_subprocess_exec(
+    starting = asyncio.ensure_future(
+        asyncio.get_running_loop().subprocess_exec(
+            _Program,
             *command,
             env=environment,
-            stdin=None if interactive else asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+            stdin=None if interactive else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             start_new_session=not interactive,
-        ),
-        name="start of a credential plugin",
+        )
     )
     try:
-        process = await asyncio.shield(starting)
+        transport, program = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # Cancelled itself, it would wait for whatever the program has started.
-        starting.add_done_callback(lambda task: _kill_started(task, group=not interactive))
+        # The start takes no time, but cancelled itself it would wait for whatever the program has started.
+        await asyncio.wait({starting})
+        if starting.exception() is None:
+            await _end(*starting.result(), group=not interactive)
         raise
-    ended = False
     try:
-        output, complaint = await process.communicate()
-        ended = True
+        await program.ended
     finally:
-        if not ended:
-            _kill(process, group=not interactive)
-    return process.returncode or 0, output, complaint
+        await _end(transport, program, group=not interactive)
+    return transport.get_returncode() or 0, bytes(program.printed[1]), bytes(program.printed[2])
 
 
-def _kill_started(task: asyncio.Task[asyncio.subprocess.Process], group: bool) -> None:
-    if not task.cancelled() and task.exception() is None:
-        _kill(task.result(), group)
-
-
-def _kill(process: asyncio.subprocess.Process, group: bool) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        if group:
+async def _end(transport: asyncio.SubprocessTransport, program: _Program, group: bool) -> None:
+    """Kill what has not ended. One that ended by itself may leave others behind that do not hold its output."""
+    if group and (not program.ended.done() or program.ended.cancelled() or program.ended.exception()):
+        with suppress(ProcessLookupError, PermissionError):
             # Also when the program itself has ended: what it has started holds its output.
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
+            os.killpg(transport.get_pid(), signal.SIGKILL)
+    transport.close()
+    await program.gone.wait()
 
 
 def _read_entry(entry: Any) -> tuple[str, list[str], str, str, dict[str, str]]:

@@ -82,7 +82,7 @@ def _all(kind: Kind, namespace: str | None) -> str:
     return kind.path(namespace)
 
 
-def metadata(kind: Kind, obj: Obj) -> Mapping[str, Any]:
+def metadata(kind: Kind, obj: Mapping[str, Any]) -> Mapping[str, Any]:
     """The metadata of an object to be written. Raises InvalidRequest without any."""
     _check(kind)
     meta = obj.get("metadata") if isinstance(obj, Mapping) else None

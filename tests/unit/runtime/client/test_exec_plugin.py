@@ -86,6 +86,7 @@ async def test_a_program_is_given_arguments_environment_and_what_is_asked_of_it(
         (answer(token="t", expirationTimestamp={"a": 1}), "no time with a zone: {'a': 1}"),
         (answer(token="t", expirationTimestamp="soon"), "no time with a zone: 'soon'"),
         ("printf 'a\\nb\\n' >&2; exit 3", "failed with code 3: a b"),
+        ("head -c 5000000 /dev/zero; sleep 60", "prints more than 4194304 bytes"),
         ("kill -9 $$", "failed with code -9"),
     ],
 )
