@@ -21,7 +21,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 PAGES = {
     "runtime.md": 1,
     "manager.md": 4,
-    "controllers.md": 5,
+    "controllers.md": 6,
     "plans.md": 4,
     "webhooks.md": 4,
     "election.md": 3,
