@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
@@ -58,7 +58,8 @@ class ServerCertificates(Protocol):
 class CertificateWatcher:
     """Holds the context of a server and keeps its certificate that of the files.
 
-    A pair that cannot be used is logged and counted, and the old one stays. Open connections are not affected.
+    A pair or a `client_ca` that cannot be used is logged and counted, and the old ones stay. Open connections are not
+    affected.
     """
 
     def __init__(self, files: TlsFiles, clock: Clock) -> None:
@@ -71,10 +72,15 @@ class CertificateWatcher:
             self._content = self._read()
             self.context = self._make()
         except (OSError, ssl.SSLError) as error:
+            clients = f" and the clients' CA {files.client_ca}" if files.client_ca else ""
             raise ConfigurationError(
-                f"the certificate {files.cert} with the key {files.key} cannot be used: {error}; "
-                "both files must exist and belong together, in PEM"
+                f"the certificate {files.cert} with the key {files.key}{clients} cannot be used: {error}; "
+                "the files must exist and belong together, in PEM"
             ) from error
+        self._latest = self.context
+        if files.client_ca is not None:
+            # Authorities can only be added to a context, so each handshake is given the latest one.
+            self.context.sni_callback = self._use_latest
 
     def check(self) -> bool:
         """Look at the files once; whether a changed pair was taken in."""
@@ -83,13 +89,14 @@ class CertificateWatcher:
             if content == self._content:
                 return False
             # Tried apart first: loading a broken pair would leave the server's context with half of it.
-            self._make()
+            latest = self._make()
             self.context.load_cert_chain(self._files.cert, self._files.key, no_password)
         except (OSError, ssl.SSLError) as error:
             self.errors += 1
             log.error("changed certificate files cannot be used", file=str(self._files.cert), error=str(error))
             return False
         self._content = content
+        self._latest = latest
         log.info("certificate reloaded", file=str(self._files.cert))
         return True
 
@@ -99,9 +106,13 @@ class CertificateWatcher:
             await self._clock.sleep(POLL)
             self.check()
 
-    def _read(self) -> tuple[bytes, bytes]:
+    def _use_latest(self, connection: Any, server_name: str | None, context: ssl.SSLContext) -> None:
+        connection.context = self._latest
+
+    def _read(self) -> tuple[bytes, ...]:
         self.reads += 1
-        return self._files.cert.read_bytes(), self._files.key.read_bytes()
+        files = (self._files.cert, self._files.key, self._files.client_ca)
+        return tuple(file.read_bytes() for file in files if file is not None)
 
     def _make(self) -> ssl.SSLContext:
         context = server_context(self._files.min_version, self._files.ciphers)

@@ -226,6 +226,45 @@ async def test_only_clients_of_the_given_authority_are_let_in(tmp_path: Path) ->
                 await post(http, f"{url}/x")
 
 
+async def test_another_authority_for_clients_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
+    ca = write(tmp_path)
+    other = make_ca(CLOCK.now(), random.Random(9))
+    files = TlsFiles.in_folder(tmp_path)
+    authority = tmp_path / "clients.crt"
+    authority.write_bytes(ca.cert_pem)
+    clock = Ticking()
+    limited = TlsFiles(files.cert, files.key, client_ca=authority)
+    server = WebhookServer(limited, clock, host="127.0.0.1", port=0, shutdown_timeout=0.2)
+    server.register("/x", lambda request: allowed())
+    old, new = trusting(ca), trusting(ca)
+    old.load_cert_chain(write_client(tmp_path, ca))
+    new.load_cert_chain(write_client(tmp_path, other))
+
+    async def is_let_in(context: ssl.SSLContext) -> bool:
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as http:
+            try:
+                return (await post(http, f"{url}/x"))["response"]["allowed"]
+            except aiohttp.ClientError:
+                return False
+
+    async with running(server) as url:
+        assert (await is_let_in(old), await is_let_in(new)) == (True, False)
+        authority.write_bytes(other.cert_pem)
+        await clock.tick()
+        assert (await is_let_in(old), await is_let_in(new)) == (False, True)
+        assert not await is_let_in(trusting(ca))
+        authority.write_text("broken")
+        await clock.tick()
+        assert server.certificates is not None
+        assert server.certificates.errors == 1
+        assert (await is_let_in(old), await is_let_in(new)) == (False, True)
+        authority.write_bytes(ca.cert_pem)
+        ca = write(tmp_path, 3)
+        await clock.tick()
+        old.load_verify_locations(cadata=ca.cert_pem.decode())
+        assert await is_let_in(old)
+
+
 async def test_a_server_without_a_port_keeps_its_handlers_and_counts_as_healthy(tmp_path: Path) -> None:
     server = WebhookServer(TlsFiles.in_folder(tmp_path), CLOCK, port=-1)
     server.register("/x", lambda request: allowed())
