@@ -77,18 +77,20 @@ def _difference(path: str, old: Any, new: Any, out: list[Obj]) -> None:
     if old is new:
         return
     if isinstance(old, dict) and isinstance(new, dict):
-        if not new.keys() >= old.keys():
-            out.extend({"op": "remove", "path": f"{path}/{_escape(key)}"} for key in old if key not in new)
-        before = old.get
+        began, kept, before = len(out), 0, old.get
         for key, value in new.items():
             was = before(key, _ABSENT)
             if was is value:
+                kept += 1
                 continue
             where = f"{path}/{_escape(key) if '/' in key or '~' in key else key}"
             if was is _ABSENT:
                 out.append({"op": "add", "path": where, "value": value})
             else:
+                kept += 1
                 _difference(where, was, value, out)
+        if kept < len(old):
+            out[began:began] = [{"op": "remove", "path": f"{path}/{_escape(key)}"} for key in old if key not in new]
     elif isinstance(old, list) and isinstance(new, list):
         _list_difference(path, old, new, out)
     elif not same(old, new):
@@ -126,7 +128,10 @@ def _rearranged(path: str, old: Sequence[Any], new: Sequence[Any], out: list[Obj
     if end_old - end_new > _MOVED:
         return end_old - end_new
     was, moved = at, 0
-    known, kept = {id(item) for item in old[at:end_old]}, {id(item) for item in new[at:end_new]}
+    known: set[int] = set()
+    kept: set[int] = set()
+    if was < end_old and at < end_new:
+        known, kept = {id(item) for item in old[at:end_old]}, {id(item) for item in new[at:end_new]}
     while was < end_old and at < end_new and moved <= _MOVED:
         before, value = old[was], new[at]
         if before is not value:
