@@ -147,3 +147,14 @@ async def test_changed_claims_are_refused_by_the_leaders_workload_and_told(sets:
         assert any("spec.volumeClaimTemplates: Invalid value" in note for note in notes), notes
 
     await sets.cluster.eventually(told)
+
+
+async def test_a_claim_without_a_name_is_told(sets: Sets):
+    """10 §2.2: the schema takes such a claim; what the API server says of it stands in an event of the set."""
+    await sets.create(replicas=1, group={"volumeClaimTemplates": [{"spec": CLAIM["spec"]}]})
+
+    async def told() -> None:
+        notes = [e["note"] for e in await sets.events() if e["reason"] == "FailedCreate"]
+        assert any("Failed to create leader statefulset llm: " in note for note in notes), notes
+
+    await sets.cluster.eventually(told)

@@ -110,10 +110,12 @@ def _claim(claim: Mapping[str, Any], namespace: str) -> Obj:
     amounts = {field: resources[field] for field in _CLAIM_RESOURCES if resources.get(field) is not None}
     if amounts:
         kept["resources"] = amounts
+    # The schema lets a claim be without a name; the API server then says so of the workload.
+    name = (claim.get("metadata") or {}).get("name")
     return {
         "apiVersion": PERSISTENT_VOLUME_CLAIM.api_version,
         "kind": PERSISTENT_VOLUME_CLAIM.kind,
-        "metadata": {"name": claim["metadata"]["name"], "namespace": namespace},
+        "metadata": {**({"name": name} if name else {}), "namespace": namespace},
         "spec": kept,
     }
 
