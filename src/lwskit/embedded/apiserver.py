@@ -128,7 +128,9 @@ class ApiServer:
     def register_admission(self, target: str, handler: Handler) -> None:
         """Answer the webhooks whose URL or service is `target` by a function from review to response.
 
-        `target` is the webhook's url, its path (`inprocess://<path>`), or `namespace/name/path` of its service.
+        `target` is `clientConfig.url` word for word, for which any text will do, such as `inprocess:///mutate`; or
+        `namespace/name/path` of `clientConfig.service`. `partial(respond, handler)` of `lwskit.runtime.webhook` makes
+        such a function of a handler. In tests, `TestCluster.webhook` does all of it.
         """
         self.backend.admission.register(target, handler)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -22,8 +22,11 @@ from lwskit.runtime.clock import Clock, RealClock, random_uuid
 from lwskit.runtime.errors import ApiError, ConfigurationError
 from lwskit.runtime.kinds import POD, Kind
 from lwskit.runtime.objects import Obj, group_of
+from lwskit.testing.arguments import check_kind
 from lwskit.testing.interceptors import Interceptor
 from lwskit.testing.virtual import VirtualClock, VirtualLoop
+
+T = TypeVar("T")
 
 SEED = 1
 USER_AGENT = "lwskit-fake"
@@ -49,6 +52,11 @@ def client(
     deleted, as on a cluster; without it, it goes at once. Raises ConfigurationError for an object that no server could
     hold. Specification: 70 §13.
     """
+    __tracebackhide__ = True
+    objects, crds = _listed(objects, "objects"), _listed(crds, "crds")
+    kinds, namespaces = _listed(kinds, "kinds"), _listed(namespaces, "namespaces")
+    for kind in kinds:
+        check_kind(kind, "fake.client's `kinds`")
     clock = clock or _default_clock()
     rng = rng or random.Random(SEED)
     made = FakeClient(ApiServer(Store(), clock, rng), clock, rng, field_manager, graceful_deletion)
@@ -116,6 +124,7 @@ class FakeClient(Client):
         They need apiVersion, kind and name. Namespaces that they are in are made. Raises ConfigurationError for one
         that is there already, whose kind is not served, or that no server could hold.
         """
+        __tracebackhide__ = True
         for obj in objects:
             self._put(obj)
 
@@ -142,6 +151,10 @@ class FakeClient(Client):
         return {**options, "grace_seconds": 0}
 
     def _put(self, obj: Obj) -> None:
+        __tracebackhide__ = True
+        if not isinstance(obj, dict) or not isinstance(obj.get("metadata"), dict):
+            shown = "an object without metadata" if isinstance(obj, dict) else repr(obj)[:60]
+            raise ConfigurationError(f"the fake was given {shown}; it takes dicts with apiVersion, kind and metadata")
         b = self.server.backend
         api_version, name = str(obj.get("apiVersion") or ""), str(obj.get("kind") or "")
         resource = b.registry.by_kind(group_of(api_version), api_version.rpartition("/")[2], name)
@@ -191,6 +204,12 @@ class FakeClient(Client):
             raise ConfigurationError(f"the fake cannot hold {_label(obj)}: it needs metadata.namespace")
         elif b.namespace(meta["namespace"]) is None:
             self.server.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": meta["namespace"]}})
+
+
+def _listed(given: Iterable[T], what: str) -> list[T]:
+    if isinstance(given, dict | str | bytes) or not isinstance(given, Iterable):
+        raise ConfigurationError(f"fake.client takes a list of {what}, not {type(given).__name__}; put it into [...]")
+    return [*given]
 
 
 def _default_clock() -> Clock:

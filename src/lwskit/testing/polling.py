@@ -28,6 +28,7 @@ async def eventually(fn: Callable[[], T | Awaitable[T]], timeout: float = TIMEOU
     exception ends the wait at once. After the timeout its last error is raised, with a note on how long it was tried;
     AssertionError when it only returned False. Cancelling ends the wait. Specification: 70 §14.
     """
+    __tracebackhide__ = True
     loop = asyncio.get_running_loop()
     began, tries = loop.time(), 0
     deadline = began + timeout
@@ -49,6 +50,7 @@ async def consistently(fn: Callable[[], T | Awaitable[T]], duration: float = DUR
     `fn` may be a coroutine function; it holds as in `eventually`. The first error is raised, with a note on when it
     came. Cancelling ends the wait. Specification: 70 §14.
     """
+    __tracebackhide__ = True
     loop = asyncio.get_running_loop()
     began = loop.time()
     deadline = began + duration
@@ -65,6 +67,7 @@ async def consistently(fn: Callable[[], T | Awaitable[T]], duration: float = DUR
 
 async def _try(fn: Callable[[], T | Awaitable[T]], limit: float | None) -> tuple[Exception | None, T | None]:
     """One call: its error or its value. `limit` is in seconds, at least a little even when none are left."""
+    __tracebackhide__ = True
     scope = asyncio.timeout(None if limit is None else max(limit, INTERVAL))
     try:
         async with scope:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from lwskit.embedded.cluster import Cluster
 from lwskit.embedded.transport import InProcessTransport
@@ -13,10 +13,11 @@ from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.config import connect
 from lwskit.runtime.client.transport import Transport
 from lwskit.runtime.clock import RealClock, real_random
-from lwskit.runtime.errors import ConfigurationError, NotFound
+from lwskit.runtime.errors import ConfigurationError, Conflict, NotFound
 from lwskit.runtime.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE
 from lwskit.runtime.objects import is_true
 from lwskit.testing.cluster import EMBEDDED, USER_AGENT, ClusterOptions, Crds, Runnable, TestCluster
+from lwskit.testing.namespaces import add_namespace
 from lwskit.testing.polling import eventually
 from lwskit.testing.virtual import VirtualClock
 
@@ -31,14 +32,17 @@ async def provide(
     """A cluster with these CRDs, a fresh namespace, and the programs under test running, for the length of the block.
 
     `mode` is one of `cluster.MODES`. Raises ConfigurationError when a real cluster is asked for and no kubeconfig is
-    given. On a real cluster CRDs stay, since other tests may need them; the namespace is removed. When the block is
-    cancelled, the same is cleared away.
+    given. On a real cluster CRDs stay, since other tests may need them; the namespaces are removed while the programs
+    still run, and LeftBehind is raised if one cannot go. When the block is cancelled, the same is cleared away.
     """
     make = _embedded if mode == EMBEDDED else _real
-    async with make(mode, options, crds) as cluster, AsyncExitStack() as stack:
+    async with make(mode, options, crds) as cluster, cluster.cleanup, AsyncExitStack() as stack:
         for runnable in runnables:
             await stack.enter_async_context(runnable(cluster))
-        yield cluster
+        try:
+            yield cluster
+        finally:
+            await cluster.clear()
 
 
 @asynccontextmanager
@@ -49,16 +53,13 @@ async def _embedded(mode: str, options: ClusterOptions, crds: Crds) -> AsyncIter
         async def transport(user_agent: str) -> Transport:
             return InProcessTransport(made.server)
 
-        cluster = TestCluster(mode, made.client, clock, rng, "test", options, transport, server=made.server)
-        await _make_namespace(cluster.client, cluster.namespace)
-        yield cluster
+        await add_namespace(made.client, "test", "test")
+        yield TestCluster(mode, made.client, clock, rng, "test", options, transport, server=made.server, crds=crds)
 
 
 @asynccontextmanager
 async def _real(mode: str, options: ClusterOptions, crds: Crds) -> AsyncIterator[TestCluster]:
-    path = os.environ.get(KUBECONFIG) or os.environ.get("KUBECONFIG")
-    if not path:
-        raise ConfigurationError(f"tests on a real cluster need its kubeconfig: set {KUBECONFIG}")
+    path = kubeconfig(os.environ)
     clock, rng = RealClock(), real_random()
 
     async def transport(user_agent: str) -> Transport:
@@ -69,18 +70,29 @@ async def _real(mode: str, options: ClusterOptions, crds: Crds) -> AsyncIterator
         for crd in crds:
             await _install(client, crd["metadata"]["name"], crd)
         namespace = f"lwskit-{rng.getrandbits(32):08x}"
-        await _make_namespace(client, namespace)
+        await add_namespace(client, namespace, namespace)
+        cluster = TestCluster(mode, client, clock, rng, namespace, options, transport, kubeconfig=path or "", crds=crds)
         try:
-            cluster = TestCluster(mode, client, clock, rng, namespace, options, transport, kubeconfig=path)
             yield cluster
         finally:
-            await client.delete(NAMESPACE, namespace)
+            for name in cluster.namespaces:
+                with suppress(NotFound, Conflict):
+                    await client.delete(NAMESPACE, name)
+            for interceptor in cluster.interceptors:
+                await interceptor.close()
     finally:
         await client.close()
 
 
-async def _make_namespace(client: Client, name: str) -> None:
-    await client.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+def kubeconfig(environment: Mapping[str, str]) -> str | None:
+    """The path of a real cluster's kubeconfig; None where KUBECONFIG lists several files, which are read together.
+
+    Raises ConfigurationError when neither variable is set.
+    """
+    path = environment.get(KUBECONFIG) or environment.get("KUBECONFIG")
+    if not path:
+        raise ConfigurationError(f"tests on a real cluster need its kubeconfig: set {KUBECONFIG}")
+    return None if not environment.get(KUBECONFIG) and os.pathsep in path else path
 
 
 async def _install(client: Client, name: str, crd: dict[str, object]) -> None:

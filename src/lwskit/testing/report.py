@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from lwskit.runtime.errors import ApiError
 from lwskit.runtime.kinds import CONTROLLER_REVISION, EVENT, POD, SERVICE, STATEFUL_SET, Kind
 from lwskit.runtime.objects import Obj, is_deleting
+from lwskit.testing.arguments import kinds_of
 from lwskit.testing.cluster import TestCluster
 
 SHOWN = (STATEFUL_SET, POD, SERVICE, CONTROLLER_REVISION)
+_LEFT_OUT = ("/events", "/pods", "/services")
 EVENTS = 30
 REQUESTS = 25
 
@@ -17,11 +19,12 @@ REQUESTS = 25
 async def describe(cluster: TestCluster, *kinds: Kind) -> str:
     """One line for each object of the namespace, the last events, and what the programs under test asked for.
 
-    `kinds` come before the usual ones. Kinds that the cluster does not serve are left out. Cancelling it only ends the
+    `kinds` come before the others: those of the test's CRDs and a few usual ones, and on the embedded cluster all that
+    have objects. Kinds that the cluster does not serve are left out. Cancelling it only ends the
     reading.
     """
     lines = [f"cluster: {cluster.mode}, namespace {cluster.namespace}, at {cluster.clock.now().isoformat()}"]
-    for kind in (*kinds, *SHOWN):
+    for kind in dict.fromkeys((*kinds, *kinds_of(cluster.crds), *SHOWN, *_others(cluster))):
         try:
             found = await cluster.list(kind)
         except ApiError as error:
@@ -37,18 +40,15 @@ async def describe(cluster: TestCluster, *kinds: Kind) -> str:
     return "\n".join(lines)
 
 
-def kinds_of(crds: Iterable[Obj]) -> list[Kind]:
-    """The kinds that CustomResourceDefinitions bring, in the first version of each that is served."""
-    return [
-        Kind(
-            crd["spec"]["group"],
-            next(v["name"] for v in crd["spec"]["versions"] if v["served"]),
-            crd["spec"]["names"]["kind"],
-            crd["spec"]["names"]["plural"],
-            crd["spec"]["scope"] == "Namespaced",
-        )
-        for crd in crds
-    ]
+def _others(cluster: TestCluster) -> Iterator[Kind]:
+    """The further kinds of which the embedded server holds something in the namespace, but for events."""
+    if cluster.server is None:
+        return
+    backend = cluster.server.backend
+    for resource in backend.registry:
+        wanted = resource.namespaced and resource.stored and resource.storage not in _LEFT_OUT
+        if wanted and backend.store.list(resource.storage, f"{cluster.namespace}/"):
+            yield resource.as_kind()
 
 
 def _line(obj: Obj) -> str:

@@ -10,9 +10,10 @@ from lwskit.runtime.client.client import Client
 from lwskit.runtime.errors import NotFound
 from lwskit.runtime.kinds import CONFIG_MAP, POD, STATEFUL_SET
 from lwskit.runtime.objects import condition_of
+from lwskit.testing.arguments import kinds_of
 from lwskit.testing.cluster import ClusterOptions
 from lwskit.testing.provide import provide
-from lwskit.testing.report import describe, kinds_of
+from lwskit.testing.report import describe
 from lwskit.testing.virtual import run
 
 WIDGETS = {
