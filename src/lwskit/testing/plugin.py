@@ -6,8 +6,11 @@ A project says what its clusters are by overriding `cluster_crds`, `cluster_opti
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from lwskit.runtime.client.client import Client
     from lwskit.runtime.objects import Obj
     from lwskit.testing.cluster import ClusterOptions, Runnable, TestCluster
-    from lwskit.testing.manager import TestManager
+    from lwskit.testing.manager import ManagerSettings, TestManager
 
 try:
     from pytest_asyncio import fixture as _asyncio_fixture
@@ -35,9 +38,15 @@ _MARKERS = (
     "virtual: run this asynchronous test on an event loop in virtual time.",
     "virtual_only(reason): skip this test on a real cluster.",
     "real_only(reason): skip this test on the embedded cluster.",
+    "defects_expected(reason): let this test pass although functions of its controllers raised what they should not.",
 )
 
 _FAILED = pytest.StashKey[bool]()
+_CLUSTER: pytest.StashKey[TestCluster] = pytest.StashKey()
+_MODE_MISSING = (
+    'pytest-asyncio leaves this coroutine function alone: put asyncio_mode = "auto" into [tool.pytest.ini_options] of '
+    "pyproject.toml (asyncio_mode = auto into [pytest] of pytest.ini), or mark the test with @pytest.mark.asyncio"
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -68,14 +77,14 @@ def wants_virtual_time(item: pytest.Item) -> bool:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what cannot run on the cluster of this run."""
     for item in items:
-        for name, on_real in (("virtual_only", True), ("real_only", False)):
+        for name, on_real in (("virtual_only", True), ("real_only", False), ("defects_expected", None)):
             marker = item.get_closest_marker(name)
             if marker is None:
                 continue
             reason = marker.kwargs.get("reason") or (marker.args[0] if marker.args else "")
             if not reason:
                 raise pytest.UsageError(f"{item.nodeid}: {name} needs a reason")
-            if (cluster_mode() != "embedded") == on_real:
+            if (cluster_mode() != "embedded") is on_real:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
@@ -104,11 +113,47 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, No
         manager.unregister(loops)
 
 
+def _is_ours(item: pytest.Item) -> bool:
+    """Whether a test asks for what this plugin has, and not for another project's fixtures of the same names."""
+    if item.get_closest_marker("virtual") is not None:
+        return True
+    known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    for name in ("cluster", "clock"):
+        for made in reversed(known.get(name, ())):
+            if made.func.__module__ == __name__:
+                return True
+            if name not in made.argnames:
+                break  # Replaced, and not built upon the one before.
+    return False
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fail a coroutine function that nobody would run, before its fixtures are made on the wrong loop."""
+    if not _is_ours(item) or not inspect.iscoroutinefunction(getattr(item, "obj", None)):
+        return
+    if _asyncio_fixture is None or not item.config.pluginmanager.hasplugin("asyncio"):
+        pytest.fail("this test needs pytest-asyncio: pip install 'pytest-asyncio>=1.4'", pytrace=False)
+    mode = item.config.getoption("asyncio_mode", None) or item.config.getini("asyncio_mode")
+    if item.get_closest_marker("asyncio") is None and str(getattr(mode, "value", mode)) != "auto":
+        pytest.fail(_MODE_MISSING, pytrace=False)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Remember that a test failed, for the fixtures that are torn down after it."""
+    """Remember that a test failed, for the fixtures that are torn down after it; make errors of the library readable.
+
+    With --full-trace tracebacks stay as they are.
+    """
+    if call.excinfo is not None and type(call.excinfo.value).__module__.startswith("lwskit."):
+        from lwskit.testing.mistakes import improve
+
+        made = item.stash.get(_CLUSTER, None)
+        better = improve(call.excinfo, made.server if made is not None else None)
+        if not item.config.getoption("fulltrace"):
+            call.excinfo = better
     report = yield
     if report.when == "call":
         item.stash[_FAILED] = report.failed
@@ -124,7 +169,7 @@ def clock(request: pytest.FixtureRequest) -> Clock:
 
 @pytest.fixture
 def cluster_crds() -> Sequence[Obj]:
-    """CustomResourceDefinitions that the cluster has; override to bring some."""
+    """CustomResourceDefinitions that the cluster has; override to bring some, as dicts or paths of YAML files."""
     return ()
 
 
@@ -152,21 +197,49 @@ async def _cluster(
 
     After a failed test it prints what was there.
     """
+    from lwskit.runtime.errors import ConfigurationError
+    from lwskit.testing.arguments import read_crds
     from lwskit.testing.provide import provide
-    from lwskit.testing.report import describe, kinds_of
+    from lwskit.testing.report import describe
 
-    async with provide(cluster_mode(), cluster_options, cluster_crds, cluster_runnables) as cluster:
-        yield cluster
+    async def last_look() -> None:
         if request.node.stash.get(_FAILED, False):
-            print(await describe(cluster, *kinds_of(cluster_crds)))
+            print(await describe(cluster))
+
+    async with AsyncExitStack() as stack:
+        try:
+            crds = read_crds(cluster_crds, request.config.rootpath)
+            provided = provide(cluster_mode(), cluster_options, crds, cluster_runnables)
+            cluster = await stack.enter_async_context(provided)
+        except ConfigurationError as error:
+            pytest.fail(str(error), pytrace=False)
+        cluster.last_look = last_look
+        request.node.stash[_CLUSTER] = cluster
+        yield cluster
 
 
-async def _manager(cluster: TestCluster) -> AsyncIterator[TestManager]:
-    """A manager that runs on the test's cluster: the test adds its controllers, and they start at once."""
+@pytest.fixture
+def manager_settings() -> ManagerSettings:
+    """What the fixture `manager` looks for; override to change it."""
+    from lwskit.testing.manager import ManagerSettings
+
+    return ManagerSettings()
+
+
+async def _manager(
+    request: pytest.FixtureRequest, cluster: TestCluster, manager_settings: ManagerSettings
+) -> AsyncIterator[TestManager]:
+    """A manager that runs on the test's cluster: the test adds its controllers, and they start at once.
+
+    At its end the test fails for what died, and for defects of the controllers' functions.
+    """
     from lwskit.testing.manager import running
 
-    async with running(cluster) as manager:
+    if request.node.get_closest_marker("defects_expected") is not None:
+        manager_settings = replace(manager_settings, defects_fail=False)
+    async with running(cluster, manager_settings) as manager:
         yield manager
+        await cluster.clear()
 
 
 def _fixture(function: Callable[..., Any], name: str) -> Callable[..., Any]:

@@ -155,3 +155,186 @@ def test_imports():
 """
     )
     project.runpytest().assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("use", ["cluster", "manager", "client", "clock"])
+def test_without_a_mode_for_asyncio_the_test_says_what_to_write(project, use):
+    project.makepyfile(f"async def test_one({use}):\n    pass\n")
+    result = project.runpytest("--asyncio-mode=strict")
+    text = result.stdout.str()
+    assert 'put asyncio_mode = "auto" into [tool.pytest.ini_options] of pyproject.toml' in text
+    assert "You need to install" not in text
+    project.runpytest().assert_outcomes(passed=1)
+
+
+def test_the_marker_of_pytest_asyncio_does_as_well(project):
+    project.makepyfile("import pytest\n\n@pytest.mark.asyncio\nasync def test_one(cluster, manager):\n    pass\n")
+    project.runpytest("--asyncio-mode=strict").assert_outcomes(passed=1)
+
+
+def test_fixtures_of_the_same_names_are_another_projects_business(project):
+    project.makepyfile(
+        """
+import pytest
+
+@pytest.fixture
+def cluster():
+    return 1
+
+@pytest.hookimpl
+async def test_one(cluster):
+    pass
+"""
+    )
+    result = project.runpytest("--asyncio-mode=strict")
+    assert "put asyncio_mode" not in result.stdout.str()
+
+
+def test_what_cluster_crds_must_not_return_is_one_line(project):
+    project.makeconftest("import pytest\n\n@pytest.fixture\ndef cluster_crds():\n    return ['deploy/crd.yaml']\n")
+    project.makepyfile("async def test_one(cluster):\n    pass\n")
+    result = project.runpytest()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["the fixture cluster_crds names */deploy/crd.yaml, which cannot be read: *"])
+    assert "Traceback" not in result.stdout.str()
+    assert "plugin.py" not in result.stdout.str()
+
+
+CONTROLLER = """
+import pytest
+from lwskit.runtime.controller.builder import Builder
+from lwskit.runtime.errors import LwskitError
+from lwskit.runtime.kinds import CONFIG_MAP
+from lwskit.runtime.objects import Key
+
+async def play(cluster, manager, reconcile):
+    informer = manager.cache.informer(CONFIG_MAP)
+    manager.add(Builder(reconcile, clock=manager.clock, rng=manager.rng, name="shop").for_(informer).build())
+    await manager.synced()
+    await cluster.create(CONFIG_MAP, {"metadata": {"name": "c"}})
+    await cluster.clock.sleep(0.02)
+"""
+
+DEFECTS = """
+async def test_key_error(cluster, manager):
+    async def reconcile(request):
+        {}["spec"]
+    await play(cluster, manager, reconcile)
+
+async def test_forgotten_await(cluster, manager):
+    async def reconcile(request):
+        manager.client.get(CONFIG_MAP, request.name, request.namespace)
+    await play(cluster, manager, reconcile)
+
+async def test_shared_object(cluster, manager):
+    async def reconcile(request):
+        manager.cache.store(CONFIG_MAP).get(Key(request.namespace, request.name))["data"] = {"x": "1"}
+    await play(cluster, manager, reconcile)
+
+async def test_wrong_result(cluster, manager):
+    async def reconcile(request):
+        return 60
+    await play(cluster, manager, reconcile)
+"""
+
+
+@pytest.fixture
+def lenient(pytester, monkeypatch):
+    """A project that does not turn warnings into errors."""
+    monkeypatch.delenv("LWSKIT_CLUSTER", raising=False)
+    lines = ("asyncio_mode = auto", "asyncio_default_fixture_loop_scope = function", "filterwarnings = default")
+    pytester.makeini("\n".join(["[pytest]", *lines]))
+    return pytester
+
+
+def test_defects_of_a_controller_fail_its_test(lenient):
+    lenient.makepyfile(CONTROLLER + DEFECTS)
+    result = lenient.runpytest("-p", "no:logging")
+    result.assert_outcomes(passed=4, errors=4, warnings=1)
+    text = result.stdout.str()
+    assert "KeyError: 'spec'" in text
+    assert "functions of controller shop failed " in text
+    assert "first by KeyError('spec')" in text
+    assert "coroutine 'Client.get' was never awaited" in text
+    assert 'the cached ConfigMap "test/c" was changed at data by somebody who had read it' in text
+    assert "reconcile of controller shop returned int" in text
+    assert "a test that wants this is marked with defects_expected" in text
+
+
+def test_defects_can_be_expected(lenient):
+    lenient.makepyfile(
+        CONTROLLER
+        + """
+@pytest.fixture
+def manager_settings():
+    from lwskit.testing.manager import ManagerSettings
+    return ManagerSettings(detect_mutations=False)
+
+pytestmark = pytest.mark.defects_expected("they are what is tested")
+"""
+        + DEFECTS
+    )
+    lenient.runpytest().assert_outcomes(passed=4, warnings=1)
+
+
+def test_ordinary_errors_are_no_defects(lenient):
+    lenient.makepyfile(
+        CONTROLLER
+        + """
+async def test_errors(cluster, manager):
+    async def reconcile(request):
+        raise LwskitError("not yet") if request.name == "c" else OSError("net")
+    await play(cluster, manager, reconcile)
+"""
+    )
+    lenient.runpytest().assert_outcomes(passed=1)
+
+
+def test_an_unknown_kind_is_explained_where_the_test_asked_for_it(lenient):
+    lenient.makepyfile(
+        """
+import pytest
+from lwskit.runtime.kinds import Kind
+from lwskit.testing import fake
+
+WEBSITE = Kind("web.example", "v1", "Website", "websites")
+
+async def test_forgotten(cluster):
+    await cluster.create(WEBSITE, {"metadata": {"name": "w"}})
+
+async def test_builtin(client, cluster):
+    await client.list(Kind("batch", "v1", "Thing", "things"), "test")
+
+class TestWithout:
+    @pytest.fixture
+    def cluster_crds(self):
+        return [fake.crd_of(WEBSITE)]
+
+    async def test_plural(self, cluster):
+        await cluster.create(Kind("web.example", "v1", "Website", "website"), {"metadata": {"name": "w"}})
+
+    async def test_version(self, cluster):
+        await cluster.create(Kind("web.example", "v2", "Website", "websites"), {"metadata": {"name": "w"}})
+
+    async def test_object(self, cluster):
+        await cluster.get(WEBSITE, "w")
+
+async def test_fake():
+    await fake.client().get(WEBSITE, "w", "test")
+"""
+    )
+    result = lenient.runpytest()
+    result.assert_outcomes(failed=6)
+    text = result.stdout.str()
+    for line in (
+        "no CustomResourceDefinition for Website of web.example/v1: put it into the fixture cluster_crds",
+        "the embedded cluster does not serve Thing of batch/v1",
+        "the server has Website as 'websites'; the Kind says 'website'",
+        "the server has websites of web.example in v1, not in v2",
+        "no CustomResourceDefinition for Website of web.example/v1: give it to fake.client as one of `crds`",
+    ):
+        assert line in text, line
+    assert text.count("no CustomResourceDefinition for") == 2
+    for frame in ("tenacity", "runtime/client/client.py", "testing/cluster.py"):
+        assert frame not in text
+    assert "runtime/client/client.py" in lenient.runpytest("--full-trace").stdout.str()
