@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from lwskit.runtime.client.checks import bad_url
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.config import environment_proxy
 from lwskit.runtime.client.contexts import no_password
@@ -70,6 +71,9 @@ def transport(
     own. Raises ConfigurationError for certificates that cannot be read.
     """
     configuration, headers = _parts(source)
+    url = configuration.host
+    if why := bad_url(url):
+        raise ConfigurationError(f"the host {url!r} of the Configuration cannot be used: {why}")
     agent = user_agent or headers.pop("user-agent", "")
     headers.pop("user-agent", None)
     token = None
@@ -77,7 +81,6 @@ def transport(
         headers["authorization"] = basic
     elif _has_key(configuration) or configuration.refresh_api_key_hook is not None or loader is not None:
         token = _Credentials(configuration, loader, clock or RealClock())
-    url = configuration.host
     return HttpTransport(
         url,
         tls=_tls(configuration) if url.startswith("https://") else None,

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from lwskit.runtime.client.client import Client
-from lwskit.runtime.client.contexts import add_client_certificate
 from lwskit.runtime.client.http import HttpTransport, TokenProvider
 from lwskit.runtime.client.kubeconfig import Access, from_kubeconfig, from_service_account
 from lwskit.runtime.client.tokens import FileToken, PluginToken
@@ -92,13 +91,6 @@ async def _tokens(access: Access, clock: Clock) -> TokenProvider | None:
     if access.plugin is not None:
         plugin = PluginToken(access, clock)
         await plugin(False)
-        if plugin.certificate and access.tls is not None:
-            try:
-                add_client_certificate(access.tls, *plugin.certificate)
-            except (OSError, ValueError) as e:
-                text = f"the credential plugin of {access.source} gave a certificate that cannot be used ({e})"
-                raise ConfigurationError(text) from e
-            return None
         return plugin
     return None
 
@@ -109,7 +101,9 @@ def environment_proxy(url: str) -> str | None:
     host = parts.hostname or ""
     if host == "localhost" or host == "::1" or host.startswith("127.") or proxy_bypass(host):
         return None
-    return getproxies().get(parts.scheme)
+    found = getproxies().get(parts.scheme)
+    # As other programs read these variables.
+    return f"http://{found}" if found and "://" not in found else found
 
 
 async def _check(transport: HttpTransport, access: Access) -> None:

@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import io
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
 from urllib.parse import urlsplit
-from weakref import WeakSet
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
+from lwskit.runtime.client.checks import bad_header, bad_host, bad_proxy, bad_url
+from lwskit.runtime.client.contexts import add_client_certificate
 from lwskit.runtime.client.contexts import tls_context as tls_context
+from lwskit.runtime.client.failures import FAILURES, cause_of, was_lost
+from lwskit.runtime.client.pool import Connections, Pool
+from lwskit.runtime.client.provider import Asking, Credentials
+from lwskit.runtime.client.provider import TokenProvider as TokenProvider
 from lwskit.runtime.client.transport import HttpRequest, HttpResponse
-from lwskit.runtime.errors import ConnectionFailed, LwskitError
-
-TokenProvider: TypeAlias = Callable[[bool], str | Awaitable[str | None] | None]
-"""Gives the bearer token to send; called with True when the server has just refused the one given before."""
+from lwskit.runtime.errors import ConfigurationError, ConnectionFailed
 
 CONNECT_TIMEOUT = 15.0
 CALL_TIMEOUT = 30.0
 """Seconds for a call that is not a watch, answer included, unless the caller says otherwise."""
 LARGE = 256 * 1024
 """Bytes of a body above which it is sent in pieces."""
-LAST_TURNS = 100
-"""How many turns of the loop sockets get to be closed when the transport is."""
-KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_PROBES = 30, 10, 3
+ANSWER_LIMIT = 512 * 1024 * 1024
+"""Bytes of an answer that is read as a whole, after decompression."""
 
 
 class HttpTransport:
@@ -38,7 +39,8 @@ class HttpTransport:
 
     `tls` is the context for https; `token` a provider of bearer tokens, or `headers` carry other credentials; `proxy`
     is the URL of an HTTP proxy, `proxy_headers` are for that alone; `server_name` is the name to verify the certificate
-    against instead of the host's. Connections are made when first needed, in the loop that runs then.
+    against instead of the host's. A header may have several values. Connections are made when first needed, in the loop
+    that runs then. Raises ConfigurationError for a URL, name or header that cannot be used.
     Specification: 70 §6.3, §15.
     """
 
@@ -48,7 +50,7 @@ class HttpTransport:
         *,
         tls: ssl.SSLContext | None = None,
         token: TokenProvider | None = None,
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, str | Sequence[str]] | None = None,
         proxy: str | None = None,
         proxy_headers: Mapping[str, str] | None = None,
         server_name: str | None = None,
@@ -56,18 +58,21 @@ class HttpTransport:
         connect_timeout: float = CONNECT_TIMEOUT,
         timeout: float = CALL_TIMEOUT,
     ) -> None:
+        _refuse(f"the API server's URL {url!r}", bad_url(url))
+        _refuse(f"the proxy {proxy!r} of {url}", bad_proxy(proxy) if proxy else None)
+        _refuse(f"the server name {server_name!r} of {url}", bad_host(server_name) if server_name else None)
         self.url = url.rstrip("/")
         self._tls = tls
-        self._tokens = _Tokens(token) if token is not None else None
-        self._headers = {"user-agent": user_agent, **(headers or {})}
+        self._credentials = Asking(token) if token is not None else None
+        self._headers = _checked({"user-agent": user_agent, **(headers or {})})
         self._proxy = proxy
-        self._proxy_headers = proxy_headers
+        self._proxy_headers = _checked(proxy_headers) if proxy_headers else None
         self._server_name = server_name
         self._connect_timeout = connect_timeout
         self._timeout = timeout
-        self._session: aiohttp.ClientSession | None = None
+        self._certificate: tuple[str, str] | None = None
         self._closed = False
-        self._sockets: WeakSet[socket.socket] = WeakSet()
+        self._connections = Connections()
 
     async def send(self, request: HttpRequest, *, timeout: float | None = None) -> HttpResponse:
         """Send and read the whole answer within `timeout` seconds (None: the transport's default, 30 s).
@@ -77,12 +82,12 @@ class HttpTransport:
         limit = self._timeout if timeout is None else timeout
         try:
             async with asyncio.timeout(limit):
-                response = await self._open(request, None)
+                response, pool = await self._open(request, None)
                 try:
-                    body = await response.read()
+                    body = await _whole(response)
                 finally:
-                    response.release()
-        except (aiohttp.ClientError, TimeoutError) as e:
+                    await self._connections.give_back(pool)
+        except FAILURES as e:
             raise self._failed(request, e, limit) from e
         return HttpResponse(response.status, body, _lower(response.headers))
 
@@ -95,14 +100,15 @@ class HttpTransport:
         """
         try:
             async with asyncio.timeout(self._timeout):
-                response = await self._open(request, idle_timeout)
-        except (aiohttp.ClientError, TimeoutError) as e:
+                response, pool = await self._open(request, idle_timeout)
+        except FAILURES as e:
             raise self._failed(request, e, self._timeout) from e
         try:
             yield _Stream(response, lambda e: self._failed(request, e, idle_timeout))
         finally:
             # What is left of a stream is not worth reading for the sake of the connection.
             response.close()
+            await self._connections.give_back(pool)
 
     async def close(self) -> None:
         """Release connections; later calls raise ConnectionFailed.
@@ -110,88 +116,82 @@ class HttpTransport:
         Cancelled, connections may stay open until the loop ends.
         """
         self._closed = True
-        if self._session is not None:
-            session, self._session = self._session, None
-            await session.close()
-            await self._let_go()
-
-    async def _let_go(self) -> None:
-        """End connections that the session no longer knows: cancelled while TLS was being set up or ended."""
-        for sock in self.sockets:
-            with suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-        for _ in range(LAST_TURNS):
-            if not self.sockets:
-                return
-            await asyncio.sleep(0)
+        await self._connections.close()
 
     @property
     def sockets(self) -> list[socket.socket]:
         """The sockets that are open."""
-        return [sock for sock in self._sockets if sock.fileno() != -1]
+        return self._connections.sockets
 
-    def _make_socket(self, address: Any) -> socket.socket:
-        sock = _keepalive_socket(address)
-        self._sockets.add(sock)
-        return sock
+    async def _open(self, request: HttpRequest, idle: float | None) -> tuple[aiohttp.ClientResponse, Pool]:
+        """The answer's head, after the one repetition that refused credentials get."""
+        given = await self._credentials.current() if self._credentials else Credentials()
+        response, pool = await self._request(request, given, idle)
+        if response.status != 401 or self._credentials is None:
+            return response, pool
+        try:
+            renewed = await self._credentials.renewed(given)
+        except BaseException:
+            response.close()
+            await self._connections.give_back(pool)
+            raise
+        if renewed == given:
+            return response, pool
+        response.close()
+        await self._connections.give_back(pool)
+        return await self._request(request, renewed, idle)
 
-    async def _open(self, request: HttpRequest, idle: float | None) -> aiohttp.ClientResponse:
-        """The answer's head, after the one repetition that a refused token gets."""
-        token = await self._tokens.current() if self._tokens else None
-        response = await self._request(request, token, idle)
-        if response.status == 401 and self._tokens:
-            try:
-                renewed = await self._tokens.renewed(token)
-            except BaseException:
-                response.close()
-                raise
-            if renewed != token:
-                response.close()
-                response = await self._request(request, renewed, idle)
-        return response
-
-    async def _request(self, request: HttpRequest, token: str | None, idle: float | None) -> aiohttp.ClientResponse:
-        headers = {**self._headers, **request.headers}
-        if token:
-            headers["authorization"] = f"Bearer {token}"
+    async def _request(
+        self, request: HttpRequest, given: Credentials, idle: float | None
+    ) -> tuple[aiohttp.ClientResponse, Pool]:
+        if self._closed:
+            text = f"the connection to {self.url} has been closed by this program"
+            raise ConnectionFailed(text, retryable=False)
+        headers = self._headers.copy()
+        headers.update(request.headers)
+        if given.token:
+            headers["authorization"] = f"Bearer {given.token}"
         if idle is not None:
             # A compressor may hold events back.
             headers["accept-encoding"] = "identity"
         options: dict[str, Any] = {"ssl": self._tls} if self._tls is not None else {}
         if self._server_name and self._tls is not None:
             options["server_hostname"] = self._server_name
-        return await self._open_session().request(
-            request.method,
-            URL(self.url + request.path, encoded=True).extend_query(request.query),
-            headers=headers,
-            data=_payload(request.body),
-            proxy=self._proxy,
-            proxy_headers=self._proxy_headers,
-            # Credentials go to this server only, wherever it may point.
-            allow_redirects=False,
-            timeout=aiohttp.ClientTimeout(total=None, connect=self._connect_timeout, sock_read=idle),
-            **options,
-        )
-
-    def _open_session(self) -> aiohttp.ClientSession:
-        if self._closed:
-            text = f"the connection to {self.url} has been closed by this program"
-            raise ConnectionFailed(text, retryable=False)
-        if self._session is None:
-            # Watches hold their connections, so their number has no limit here.
-            connector = aiohttp.TCPConnector(limit=0, socket_factory=self._make_socket)
-            self._session = aiohttp.ClientSession(
-                connector=connector,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                headers={"accept-encoding": "gzip"},
-                max_line_size=64 * 1024,
-                max_field_size=64 * 1024,
+        if given.certificate != self._certificate:
+            await self._present(given.certificate)
+        pool = self._connections.take()
+        try:
+            response = await pool.session.request(
+                request.method,
+                URL(self.url + request.path, encoded=True).extend_query(request.query),
+                headers=headers,
+                data=_payload(request.body),
+                proxy=self._proxy,
+                proxy_headers=self._proxy_headers,
+                # Credentials go to this server only, wherever it may point.
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=None, connect=self._connect_timeout, sock_read=idle),
+                **options,
             )
-        return self._session
+        except BaseException:
+            await self._connections.give_back(pool)
+            raise
+        return response, pool
+
+    async def _present(self, certificate: tuple[str, str] | None) -> None:
+        """Have connections from now on present a client certificate; those with another one are not used again."""
+        self._certificate = certificate
+        if certificate is not None and self._tls is not None:
+            try:
+                add_client_certificate(self._tls, *certificate)
+            except OSError as e:
+                text = f"the client certificate for {self.url} cannot be used: {e}"
+                raise ConnectionFailed(text, retryable=False) from e
+        await self._connections.renew()
 
     def _failed(self, request: HttpRequest, error: Exception, limit: float | None) -> ConnectionFailed:
         what = f"{request.method} {request.path} at {self.url} failed"
-        return ConnectionFailed(f"{what}: {_cause(error, self._host(), limit)}", retryable=_was_lost(error))
+        return ConnectionFailed(f"{what}: {cause_of(error, self._host(), limit)}", retryable=was_lost(error))
 
     def _host(self) -> str:
         parts = urlsplit(self.url)
@@ -220,61 +220,51 @@ class _Stream:
         try:
             async for chunk in self._response.content.iter_any():
                 yield chunk
-        except (aiohttp.ClientError, TimeoutError) as e:
+        except FAILURES as e:
             raise self._failed(e) from e
 
     async def read(self) -> bytes:
         """The rest of the body. Raises ConnectionFailed."""
         try:
             async with asyncio.timeout(CALL_TIMEOUT):
-                return await self._response.read()
-        except (aiohttp.ClientError, TimeoutError) as e:
+                return await _whole(self._response)
+        except FAILURES as e:
             raise self._failed(e) from e
 
 
-class _Tokens:
-    """Asks the provider by one caller at a time; those who wait for a renewal share it."""
-
-    def __init__(self, provider: TokenProvider) -> None:
-        self._provider = provider
-        self._lock = asyncio.Lock()
-        self._latest: str | None = None
-
-    async def current(self) -> str | None:
-        async with self._lock:
-            return await self._ask(False)
-
-    async def renewed(self, refused: str | None) -> str | None:
-        async with self._lock:
-            if self._latest != refused:
-                return self._latest
-            return await self._ask(True)
-
-    async def _ask(self, renew: bool) -> str | None:
-        try:
-            token = self._provider(renew)
-            self._latest = await token if inspect.isawaitable(token) else token
-        except (OSError, LwskitError) as e:
-            text = f"there are no credentials for the API server: {e}"
-            raise ConnectionFailed(text, retryable=False) from e
-        return self._latest
+def _refuse(what: str, why: str | None) -> None:
+    if why is not None:
+        raise ConfigurationError(f"{what} cannot be used: {why}")
 
 
-def _keepalive_socket(address: Any) -> socket.socket:
-    """A socket whose other end, when it is gone, is noticed within a minute."""
-    family, kind, protocol, *_ = address
-    sock = socket.socket(family, kind, protocol)
-    sock.setblocking(False)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    options = (
-        ("TCP_KEEPIDLE", KEEPALIVE_IDLE),
-        ("TCP_KEEPINTVL", KEEPALIVE_INTERVAL),
-        ("TCP_KEEPCNT", KEEPALIVE_PROBES),
-    )
-    for name, value in options:
-        if hasattr(socket, name):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return sock
+def _checked(headers: Mapping[str, str | Sequence[str]]) -> CIMultiDict[str]:
+    """Headers as they are sent, those with several values once for each."""
+    found: CIMultiDict[str] = CIMultiDict()
+    for name, values in headers.items():
+        for value in values if isinstance(values, list | tuple) else (values,):
+            _refuse(f"the value {value!r} of the header {name}", bad_header(value))
+            found.add(name, str(value))
+    return found
+
+
+async def _whole(response: aiohttp.ClientResponse) -> bytes:
+    """The body. Its connection is free for others then, or closed when the body did not come as a whole."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async for part in response.content.iter_any():
+            size += len(part)
+            if size > ANSWER_LIMIT:
+                raise ConnectionFailed(
+                    f"the answer to {response.method} {response.url.path} is too large: more than {ANSWER_LIMIT} bytes",
+                    retryable=False,
+                )
+            parts.append(part)
+    except BaseException:
+        response.close()
+        raise
+    response.release()
+    return b"".join(parts)
 
 
 def _payload(body: bytes | None) -> bytes | io.BytesIO | None:
@@ -289,42 +279,3 @@ def _lower(headers: Mapping[str, str]) -> dict[str, str]:
         name = name.lower()
         found[name] = f"{found[name]}, {value}" if name in found else value
     return found
-
-
-def _was_lost(error: Exception) -> bool:
-    """Whether there was a connection, or may have been, and it broke or fell silent (specification: 70 §6.3)."""
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-        return False
-    lost = aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, aiohttp.ClientOSError, TimeoutError
-    return isinstance(error, lost)
-
-
-def _cause(error: Exception, host: str, limit: float | None) -> str:
-    """Why a connection failed, in words; `limit` is the silence in seconds that was allowed."""
-    match error:
-        case aiohttp.ClientConnectorCertificateError():
-            return _certificate(error.certificate_error, host)
-        case aiohttp.ClientConnectorDNSError():
-            return f"the name of {host} cannot be resolved ({error.os_error.strerror or error.os_error})"
-        case aiohttp.ConnectionTimeoutError():
-            return f"{host} did not accept the connection in time"
-        case aiohttp.ClientSSLError():
-            return f"TLS with {host} failed ({error.os_error})"
-        case aiohttp.ClientProxyConnectionError():
-            return f"the proxy cannot be reached ({error.os_error})"
-        case aiohttp.ClientConnectorError() if isinstance(error.os_error, ConnectionRefusedError):
-            return f"{host} refuses connections; nothing listens there"
-        case aiohttp.ClientConnectorError():
-            return f"{host} cannot be reached ({error.os_error.strerror or error.os_error})"
-        case TimeoutError():
-            return f"{host} gave no answer within {limit:g} s" if limit else f"{host} gave no answer in time"
-        case aiohttp.ServerDisconnectedError():
-            return f"{host} closed the connection without an answer"
-        case aiohttp.ClientPayloadError() | aiohttp.ClientOSError():
-            return f"the connection to {host} broke ({error})"
-    return f"{type(error).__name__} with {host}: {error}"
-
-
-def _certificate(error: Exception, host: str) -> str:
-    reason = getattr(error, "verify_message", "") or str(error)
-    return f"the certificate of {host} is not trusted ({reason})"

@@ -9,14 +9,17 @@ import base64
 import binascii
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import yaml
 
+from lwskit.runtime.client.checks import bad_header, bad_host, bad_proxy, bad_url
 from lwskit.runtime.client.contexts import add_client_certificate, tls_context
+from lwskit.runtime.client.provider import is_token
 from lwskit.runtime.errors import ConfigurationError
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -27,8 +30,9 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 class Access:
     """How to reach one cluster. `source` names for messages where that is written.
 
-    At most one of `token`, `token_file` and `plugin` is set. `plugin` is the user's entry where that has an exec
-    plugin or an auth provider, with `config` the whole of the file, `context` its context and `base` its directory.
+    A header may have several values. At most one of `token`, `token_file` and `plugin` is set. `plugin` is the user's
+    entry where that has an exec plugin or an auth provider, with `config` the whole of the file, `context` its context
+    and `base` its directory.
     """
 
     url: str
@@ -38,7 +42,7 @@ class Access:
     proxy: str | None = None
     token: str | None = None
     token_file: Path | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     plugin: Mapping[str, Any] | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     context: str = ""
@@ -62,6 +66,11 @@ class _Entry:
         if value is not None and not isinstance(value, str):
             raise self.error(f"{field_name} must be text, not {value!r}")
         return value or None
+
+    def refuse(self, field_name: str, value: object, why: str | None) -> None:
+        """Raise the error that a value cannot be used, if there is a reason."""
+        if why is not None:
+            raise self.error(f"{field_name} {value!r} cannot be used: {why}")
 
     def pem(self, field_name: str) -> str | None:
         """PEM text given in place, or in the file that the field without `-data` names."""
@@ -89,9 +98,11 @@ def from_kubeconfig(paths: list[Path], context: str | None = None) -> Access:
     documents = [(path, _load(path)) for path in paths]
     chosen = context or next((d["current-context"] for _, d in documents if d.get("current-context")), None)
     files = os.pathsep.join(str(path) for path, _ in documents)
+    if chosen is not None and not isinstance(chosen, str):
+        raise ConfigurationError(f"kubeconfig {files}: current-context must be text, not {chosen!r}; put it in quotes")
     if not chosen:
         raise ConfigurationError(f"kubeconfig {files} has no current-context; name one of its contexts")
-    link = _find(documents, "contexts", "context", str(chosen))
+    link = _find(documents, "contexts", "context", chosen)
     if link is None:
         known = ", ".join(sorted(_names(documents, "contexts"))) or "none"
         raise ConfigurationError(f"kubeconfig {files} has no context {chosen!r}; it has: {known}")
@@ -117,7 +128,10 @@ def from_service_account(environment: Mapping[str, str], directory: Path = SERVI
     except (OSError, ValueError) as e:
         raise ConfigurationError(f"the CA of {source} cannot be used: {_reason(e)}") from e
     name = f"[{host}]" if ":" in host else host
-    return Access(f"https://{name}:{port}", source, tls=context, token_file=token)
+    url = f"https://{name}:{port}"
+    if why := bad_url(url):
+        raise ConfigurationError(f"KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT make {url!r}: {why}")
+    return Access(url, source, tls=context, token_file=token)
 
 
 def _load(path: Path) -> Mapping[str, Any]:
@@ -150,7 +164,11 @@ def _names(documents: list[tuple[Path, Mapping[str, Any]]], section: str) -> set
 def _find(documents: list[tuple[Path, Mapping[str, Any]]], section: str, what: str, name: str) -> _Entry | None:
     for path, document in documents:
         for item in _items(document, section):
-            if item.get("name") == name:
+            given = item.get("name")
+            if given is not None and not isinstance(given, str):
+                where = f"kubeconfig {path}, {section}"
+                raise ConfigurationError(f"{where}: a name must be text, not {given!r}; put it in quotes")
+            if given == name:
                 body = item.get(what)
                 return _Entry(what, name, body if isinstance(body, dict) else {}, path)
     return None
@@ -160,16 +178,20 @@ def _access(cluster: _Entry, user: _Entry, link: _Entry) -> Access:
     url = cluster.text("server")
     if not url:
         raise cluster.error("it has no server; write for example https://127.0.0.1:6443")
-    if not url.startswith(("http://", "https://")):
-        raise cluster.error(f"server {url!r} must start with https:// or http://")
+    server_name, proxy = cluster.text("tls-server-name"), cluster.text("proxy-url")
+    cluster.refuse("server", url, bad_url(url))
+    cluster.refuse("tls-server-name", server_name, bad_host(server_name) if server_name else None)
+    cluster.refuse("proxy-url", proxy, bad_proxy(proxy) if proxy else None)
     plugin = user.body.get("exec") or user.body.get("auth-provider")
     token, token_file = user.text("token"), user.text("tokenFile")
+    if token and not is_token(token):
+        raise user.error("token must be one line of plain characters")
     return Access(
         url,
         f"kubeconfig {link.path}, context {link.name!r}",
         tls=_tls(cluster, user) if url.startswith("https://") else None,
-        server_name=cluster.text("tls-server-name"),
-        proxy=cluster.text("proxy-url"),
+        server_name=server_name,
+        proxy=proxy,
         token=None if token_file else token,
         token_file=user.path.parent / token_file if token_file else None,
         headers=_headers(user),
@@ -185,14 +207,42 @@ def _access(cluster: _Entry, user: _Entry, link: _Entry) -> Access:
     )
 
 
-def _headers(user: _Entry) -> dict[str, str]:
-    headers: dict[str, str] = {}
+def _headers(user: _Entry) -> dict[str, str | Sequence[str]]:
+    headers: dict[str, str | Sequence[str]] = {}
     name, password = user.text("username"), user.text("password")
     if name and password is not None:
         headers["authorization"] = "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
-    if impersonated := user.text("as"):
-        headers["impersonate-user"] = impersonated
+    headers.update(_impersonation(user))
     return headers
+
+
+def _impersonation(user: _Entry) -> dict[str, str | Sequence[str]]:
+    """The headers that name somebody else to act as (Kubernetes documentation, "User Impersonation")."""
+    name, uid = user.text("as"), user.text("as-uid")
+    groups, extra = user.body.get("as-groups") or [], user.body.get("as-user-extra") or {}
+    if not _are_texts(groups):
+        raise user.error(f"as-groups must be a list of texts, not {groups!r}")
+    if not isinstance(extra, dict) or not all(isinstance(k, str) and _are_texts(v) for k, v in extra.items()):
+        raise user.error("as-user-extra must be names, each with a list of texts")
+    if not name:
+        if uid or groups or extra:
+            raise user.error("as-uid, as-groups and as-user-extra are only for a user to act as, which `as` names")
+        return {}
+    found: dict[str, str | Sequence[str]] = {"impersonate-user": name}
+    if uid:
+        found["impersonate-uid"] = uid
+    if groups:
+        found["impersonate-group"] = tuple(groups)
+    for key, values in extra.items():
+        found[f"impersonate-extra-{quote(key.lower(), safe='')}"] = tuple(values)
+    for header, values in found.items():
+        for value in (values,) if isinstance(values, str) else values:
+            user.refuse(f"what becomes the header {header},", value, bad_header(value))
+    return found
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _tls(cluster: _Entry, user: _Entry) -> ssl.SSLContext:

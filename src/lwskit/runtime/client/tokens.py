@@ -10,6 +10,7 @@ from typing import Any
 
 from lwskit.runtime.client.exec_plugin import run_plugin
 from lwskit.runtime.client.kubeconfig import Access
+from lwskit.runtime.client.provider import is_token
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import ConfigurationError
 
@@ -39,6 +40,8 @@ class FileToken:
                 found, why = "", f"cannot be read: {e}"
             else:
                 why = "is empty"
+                if not is_token(found):
+                    found, why = "", "holds more than one line of plain characters"
             if not found and not self._token:
                 raise ConfigurationError(f"token file {self._path} {why}")
             self._token, self._read = found or self._token, now

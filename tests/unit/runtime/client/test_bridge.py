@@ -345,3 +345,11 @@ print(*sorted(m for m in sys.modules if m.startswith("kubernetes")))
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("host", [None, "", "foo:6443", "https://127.0.0.1:99999"])
+def test_a_host_that_cannot_be_used_is_one_sentence(host: Any) -> None:
+    configuration = Configuration()
+    configuration.host = host
+    with pytest.raises(ConfigurationError, match="of the Configuration cannot be used: it"):
+        bridge.client(configuration)

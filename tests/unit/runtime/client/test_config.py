@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -17,7 +18,8 @@ import pytest
 import yaml
 from aiohttp import web
 
-from lwskit.runtime.client.config import connect, find_access, server_url
+from lwskit.runtime.certs import make_ca
+from lwskit.runtime.client.config import connect, environment_proxy, find_access, server_url
 from lwskit.runtime.client.kubeconfig import Access, from_kubeconfig, from_service_account
 from lwskit.runtime.client.tokens import FileToken, PluginToken
 from lwskit.runtime.clock import RealClock
@@ -130,6 +132,64 @@ def test_entries_that_are_missing_are_named(write: Write) -> None:
     assert "user 'u': token must be text, not 5" in refusal(write(user={"token": 5}))
 
 
+@pytest.mark.parametrize(
+    ("cluster", "why"),
+    [
+        ({"server": "https://127.0.0.1:99999"}, "it is not a URL (Port out of range 0-65535)"),
+        ({"server": "https://127.0.0.1:abc"}, "it is not a URL (Port could not be cast"),
+        ({"server": "https://[::1"}, "it is not a URL (Invalid IPv6 URL)"),
+        ({"server": "https://"}, "it has no host"),
+        ({"server": "https://a b"}, "must be plain ASCII without spaces"),
+        ({"server": "https://é.invalid"}, "must be plain ASCII without spaces"),
+        ({"server": "https://.."}, "has a part that is empty or too long"),
+        ({"server": "https://h:0"}, "its port must not be 0"),
+        ({"server": "https://user:pw@h"}, "it must not hold a user and password; write these where credentials are"),
+        ({"server": "https://h/?x=y"}, "it must not have a query or a fragment"),
+        ({"server": "https://h/a b"}, "its path has characters that must be percent-encoded"),
+        ({"tls-server-name": ".x"}, "has a part that is empty or too long"),
+        ({"tls-server-name": "a" * 300}, "has a part that is empty or too long"),
+        ({"proxy-url": "socks5://h:1"}, "proxies with socks5:// are not supported; use an http:// or https:// proxy"),
+        ({"proxy-url": "h:1"}, "it must be a URL, as in http://127.0.0.1:3128"),
+        ({"proxy-url": "http://"}, "it has no host"),
+        ({"proxy-url": "http://h:99999"}, "it is not a URL (Port out of range"),
+    ],
+)
+def test_urls_and_names_that_cannot_be_used_are_told_at_once(write: Write, cluster: Any, why: str) -> None:
+    text = refusal(write(cluster=cluster))
+    assert f", cluster 'k': {next(iter(cluster))} '" in text
+    assert why in text
+
+
+def test_credentials_that_no_header_can_carry_are_told_at_once(write: Write) -> None:
+    for token in ("a\nb", "a\r\nX-Evil: 1", "\u00e9", "a\x00"):
+        assert "user 'u': token must be one line of plain characters" in refusal(write(user={"token": token}))
+    assert "header impersonate-user, 'a\\nb' cannot be used" in refusal(write(user={"token": "t", "as": "a\nb"}))
+
+
+def test_names_that_are_no_text_are_told_as_such(write: Write) -> None:
+    assert "contexts: a name must be text, not 5; put it in quotes" in refusal(
+        write(contexts=[{"name": 5, "context": {"cluster": "k", "user": "u"}}])
+    )
+    assert "current-context must be text, not 5; put it in quotes" in refusal(write(**{"current-context": 5}))
+
+
+def test_whoever_is_acted_as_has_groups_and_more(write: Write) -> None:
+    extra = {"example.com/Scope": ["a", "b"]}
+    user = {"token": "t", "as": "jane", "as-uid": "7", "as-groups": ["g", "h"], "as-user-extra": extra}
+    assert from_kubeconfig([write(user=user)]).headers == {
+        "impersonate-user": "jane",
+        "impersonate-uid": "7",
+        "impersonate-group": ("g", "h"),
+        "impersonate-extra-example.com%2Fscope": ("a", "b"),
+    }
+    for wrong, why in (
+        ({"as-groups": "g"}, "as-groups must be a list of texts, not 'g'"),
+        ({"as-user-extra": {"a": "b"}}, "as-user-extra must be names, each with a list of texts"),
+        ({"as": None}, "are only for a user to act as, which `as` names"),
+    ):
+        assert why in refusal(write(user=user | wrong))
+
+
 HTTPS = {"server": "https://127.0.0.1:1"}
 
 
@@ -186,6 +246,21 @@ def test_inside_a_pod_the_service_account_is_used(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("junk")
     with pytest.raises(ConfigurationError, match="cannot be used"):
         from_service_account(environment, tmp_path)
+    now, rng = RealClock().now(), random.Random(1)
+    (tmp_path / "ca.crt").write_bytes(make_ca(now, rng).cert_pem)
+    found = from_service_account(environment, tmp_path)
+    assert found is not None
+    assert (found.url, found.token_file) == ("https://[fd00::1]:443", tmp_path / "token")
+    with pytest.raises(ConfigurationError, match="make 'https://a b:443': the host name 'a b' must be plain ASCII"):
+        from_service_account(environment | {"KUBERNETES_SERVICE_HOST": "a b"}, tmp_path)
+
+
+def test_a_proxy_of_the_environment_may_lack_its_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "proxy:3128")
+    monkeypatch.setenv("http_proxy", "https://proxy:3129")
+    assert environment_proxy("https://h:1") == "http://proxy:3128"
+    assert environment_proxy("http://h:1") == "https://proxy:3129"
+    assert environment_proxy("https://127.0.0.1:1") is None
 
 
 def test_a_token_file_is_read_again_when_it_may_have_changed(tmp_path: Path) -> None:
@@ -207,8 +282,13 @@ def test_a_token_file_is_read_again_when_it_may_have_changed(tmp_path: Path) -> 
     assert token(False) == "two"
     path.write_text("three")
     assert token(True) == "three"
+    path.write_text("four\nlines")
+    assert token(True) == "three"
     path.unlink()
     assert token(True) == "three"
+    path.write_text("two\nlines")
+    with pytest.raises(ConfigurationError, match="holds more than one line of plain characters"):
+        FileToken(path, clock)(False)
 
 
 def plugin(tmp_path: Path, body: str, **entry: Any) -> Access:

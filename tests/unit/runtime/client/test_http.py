@@ -18,9 +18,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from lwskit.runtime.client import http
 from lwskit.runtime.client.http import HttpTransport, tls_context
 from lwskit.runtime.client.transport import HttpRequest
-from lwskit.runtime.errors import ConnectionFailed
+from lwskit.runtime.errors import ConfigurationError, ConnectionFailed
 
 Serve = Callable[..., Awaitable[str]]
 GET = HttpRequest("GET", "/api", headers={"accept": "application/json"})
@@ -376,4 +377,72 @@ async def test_a_redirect_is_not_followed(serve: Serve) -> None:
 
     transport = HttpTransport(await serve(handler), token=lambda renew: "secret")
     assert (await transport.send(GET)).status == 302
+    await transport.close()
+
+
+async def test_a_header_with_several_values_goes_out_once_for_each(serve: Serve) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response(request.headers.getall("impersonate-group"))
+
+    transport = HttpTransport(await serve(handler), headers={"impersonate-group": ["a", "b"]})
+    assert (await transport.send(GET)).body == b'["a", "b"]'
+    await transport.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"url": "https://[::1"}, r"URL 'https://\[::1' cannot be used: it is not a URL"),
+        ({"url": "https://user:pw@h"}, "must not hold a user and password"),
+        ({"proxy": "socks5://h"}, "the proxy 'socks5://h' of http://h cannot be used: proxies with socks5"),
+        ({"server_name": ".x"}, "the server name '.x' of http://h cannot be used"),
+        ({"headers": {"a": "b\nc"}}, "of the header a cannot be used: it must be text without line breaks"),
+        ({"proxy_headers": {"a": 5}}, "the value 5 of the header a cannot be used"),
+        ({"user_agent": "b\nc"}, "of the header user-agent cannot be used"),
+    ],
+)
+def test_what_no_request_could_be_made_with_is_refused_at_once(options: Any, why: str) -> None:
+    with pytest.raises(ConfigurationError, match=why):
+        HttpTransport(**{"url": "http://h"} | options)
+
+
+@pytest.mark.parametrize("token", ["a\nb", "a\r\nX-Evil: 1", "\u00e9", 5])
+async def test_a_token_that_no_header_can_carry_is_a_failed_connection(token: Any) -> None:
+    transport = HttpTransport("http://127.0.0.1:1", token=lambda renew: token)
+    for call in (transport.send(GET), transport.stream(GET).__aenter__()):
+        with pytest.raises(ConnectionFailed, match="the token is not one line of plain characters") as e:
+            await call
+        assert not e.value.retryable
+    await transport.close()
+
+
+async def test_whatever_a_provider_raises_is_a_failed_connection() -> None:
+    def provider(renew: bool) -> str:
+        raise KeyError("x")
+
+    transport = HttpTransport("http://127.0.0.1:1", token=provider)
+    with pytest.raises(ConnectionFailed, match="no credentials for the API server: KeyError: 'x'"):
+        await transport.send(GET)
+
+
+async def test_a_request_that_cannot_be_sent_is_a_failed_connection(serve: Serve) -> None:
+    transport = HttpTransport(await serve(streaming(b"x")))
+    with pytest.raises(ConnectionFailed, match=r"it cannot be sent \(") as e:
+        await transport.send(HttpRequest("GET", "/x", headers={"a": "b\nc"}))
+    assert not e.value.retryable
+    await transport.close()
+
+
+async def test_an_answer_without_end_is_given_up(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        answer = web.Response(body=b"x" * 5_000_000)
+        answer.enable_compression(web.ContentCoding.gzip)
+        return answer
+
+    transport = HttpTransport(await serve(handler))
+    assert len((await transport.send(GET)).body) == 5_000_000
+    monkeypatch.setattr(http, "ANSWER_LIMIT", 4_000_000)
+    with pytest.raises(ConnectionFailed, match="the answer to GET /api is too large: more than 4000000 bytes") as e:
+        await transport.send(GET)
+    assert not e.value.retryable
     await transport.close()
