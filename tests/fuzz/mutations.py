@@ -62,6 +62,10 @@ NUMBERS = (0, 1, 2, 3, -1, 5, 100, 2**31 - 1, 2**31, -(2**31) - 1, 2**53, 2**63,
 EMPTY = (None, True, False, [], {}, [None], [{}], [[]], {"": None}, {"name": []}, {"name": "x"})
 
 
+_ENOUGH = 5000
+"""Places from which on an object is not changed further: repeated lists in repeated lists would fill the memory."""
+
+
 def places(value: Any) -> list[Place]:
     """Every place in a value but the value itself, the outer ones first."""
     found: list[Place] = []
@@ -146,6 +150,6 @@ def mutate(rng: random.Random, obj: Any, times: int) -> None:
     """Change an object, which shares no part of itself, at so many places, more of them outer than inner ones."""
     for _ in range(times):
         found = places(obj)
-        if not found:
+        if not 0 < len(found) < _ENOUGH:
             return
         rng.choice(CHANGES)(rng, *found[int(len(found) * rng.random() ** 2)])
