@@ -1,6 +1,6 @@
 """Keeps the ConfigMap company/ca copied into every namespace labelled copy-ca=true.
 
-python examples/copy_configmap.py
+python copy_configmap.py
 """
 
 from __future__ import annotations
@@ -44,14 +44,16 @@ async def found(read: Awaitable[Obj]) -> Obj | None:
 class Copier:
     """Brings into order the namespace that a request names."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, source: Key = SOURCE) -> None:
         self.client = client
+        self.source = source
 
     async def __call__(self, request: Request) -> None:
         """Copy, bring up to date or take away. When cancelled, a write under way may or may not have taken effect."""
         namespace = await found(self.client.get(NAMESPACE, request.name))
-        source = await found(self.client.get(CONFIG_MAP, SOURCE.name, SOURCE.namespace))
-        copy = await found(self.client.get(CONFIG_MAP, SOURCE.name, request.name))
+        name = self.source.name
+        source = await found(self.client.get(CONFIG_MAP, name, self.source.namespace))
+        copy = await found(self.client.get(CONFIG_MAP, name, request.name))
         if not namespace or is_deleting(namespace) or (copy and labels_of(copy).get(MARK) != NAME):
             return  # Nobody is there to copy for, or somebody has a ConfigMap of that name: the source itself, too.
         if source and labels_of(namespace).get(LABEL) == "true":
@@ -61,23 +63,23 @@ class Copier:
                 obj["metadata"].setdefault("labels", {})[MARK] = NAME
                 obj["data"] = data
 
-            place = {"metadata": {"name": SOURCE.name, "namespace": request.name}}
+            place = {"metadata": {"name": name, "namespace": request.name}}
             await create_or_update(self.client, CONFIG_MAP, place, wanted)
         elif copy:
-            await found(self.client.delete(CONFIG_MAP, SOURCE.name, request.name, uid=copy["metadata"]["uid"]))
+            await found(self.client.delete(CONFIG_MAP, name, request.name, uid=copy["metadata"]["uid"]))
 
     async def concerned(self, config_map: Obj) -> list[Request]:
         """The namespaces that a change concerns: a copy's own, the source's all. Cancelling it only ends the wait."""
-        if key_of(config_map) != SOURCE:
+        if key_of(config_map) != self.source:
             return [Request("", config_map["metadata"]["namespace"], NAMESPACE.kind)]
         labelled = await self.client.list_all(NAMESPACE, label_selector=f"{LABEL}=true")
         return [Request("", namespace["metadata"]["name"], NAMESPACE.kind) for namespace in labelled]
 
 
-def controller(client: Client, cache: Cache, clock: Clock, rng: random.Random) -> Controller:
+def controller(client: Client, cache: Cache, clock: Clock, rng: random.Random, source: Key = SOURCE) -> Controller:
     """The controller, for any manager."""
-    copier = Copier(client)
-    of_that_name = where(lambda obj: obj["metadata"]["name"] == SOURCE.name)
+    copier = Copier(client, source)
+    of_that_name = where(lambda obj: obj["metadata"]["name"] == source.name)
     builder = Builder(copier, clock=clock, rng=rng, name=NAME)
     builder.for_(cache.informer(NAMESPACE))
     builder.watches(cache.informer(CONFIG_MAP), from_async_map(copier.concerned), of_that_name)

@@ -1,12 +1,12 @@
-"""Tests of the controller, without a cluster: python -m pytest examples/test_copy_configmap.py"""
+"""Tests of the controller, without a cluster: python -m pytest test_copy_configmap.py"""
 
 from __future__ import annotations
 
 import pytest
+from copy_configmap import LABEL, SOURCE, Copier, controller
 
-from examples.copy_configmap import LABEL, SOURCE, Copier, controller
 from lwskit.runtime.kinds import CONFIG_MAP, NAMESPACE
-from lwskit.runtime.objects import Obj
+from lwskit.runtime.objects import Key, Obj
 from lwskit.runtime.request import Request
 from lwskit.testing import fake
 from lwskit.testing.cluster import TestCluster
@@ -43,11 +43,17 @@ async def test_what_somebody_else_wrote_is_left_alone() -> None:
 
 
 @pytest.fixture
-async def running(cluster: TestCluster, manager: TestManager) -> TestManager:
-    """The controller at work, with a source and one namespace that wants the copy."""
-    manager.add(controller(manager.cached, manager.cache, manager.clock, manager.rng))
-    await cluster.client.create(NAMESPACE, namespace(SOURCE.namespace))
-    await cluster.client.create(CONFIG_MAP, config_map(SOURCE.namespace, ca="one"))
+async def source(cluster: TestCluster) -> Key:
+    """The source, in a namespace that goes when the test ends."""
+    company = await cluster.add_namespace("company")
+    await cluster.client.create(CONFIG_MAP, config_map(company, ca="one"))
+    return Key(company, SOURCE.name)
+
+
+@pytest.fixture
+async def running(cluster: TestCluster, manager: TestManager, source: Key) -> TestManager:
+    """The controller at work, and one namespace that wants the copy."""
+    manager.add(controller(manager.cached, manager.cache, manager.clock, manager.rng, source))
     await cluster.client.patch(NAMESPACE, cluster.namespace, {"metadata": {"labels": {LABEL: "true"}}})
     await copied(cluster, "one")
     return manager
@@ -62,9 +68,11 @@ async def copied(cluster: TestCluster, text: str) -> None:
     await cluster.eventually(there)
 
 
-async def test_the_copy_follows_the_source_and_the_label(cluster: TestCluster, running: TestManager) -> None:
-    """The whole controller, on a cluster in virtual time."""
-    await cluster.client.patch(CONFIG_MAP, SOURCE.name, {"data": {"ca": "two"}}, SOURCE.namespace)
+async def test_the_copy_follows_the_source_and_the_label(
+    cluster: TestCluster, running: TestManager, source: Key
+) -> None:
+    """The whole controller, on a cluster."""
+    await cluster.client.patch(CONFIG_MAP, source.name, {"data": {"ca": "two"}}, source.namespace)
     await copied(cluster, "two")
     await cluster.patch(CONFIG_MAP, "ca", {"data": {"ca": "spoilt"}})
     await copied(cluster, "two")
@@ -72,9 +80,10 @@ async def test_the_copy_follows_the_source_and_the_label(cluster: TestCluster, r
     await cluster.eventually(lambda: cluster.gone(CONFIG_MAP, "ca"))
 
 
-async def test_it_catches_up_after_a_broken_connection(cluster: TestCluster, running: TestManager) -> None:
+@pytest.mark.virtual_only("an hour would pass")
+async def test_it_catches_up_after_a_broken_connection(cluster: TestCluster, running: TestManager, source: Key) -> None:
     """An hour without news: what happened meanwhile is made good."""
     with running.interceptor.watches_down():
-        await cluster.client.delete(CONFIG_MAP, SOURCE.name, SOURCE.namespace)
+        await cluster.client.delete(CONFIG_MAP, source.name, source.namespace)
         await cluster.clock.sleep(3600)
     await cluster.eventually(lambda: cluster.gone(CONFIG_MAP, "ca"))

@@ -6,14 +6,15 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import copy_configmap
 import pytest
 
-from examples import copy_configmap
 from examples.test_copy_configmap import (  # noqa: F401
     config_map,
     copied,
     namespace,
     running,
+    source,
     test_it_catches_up_after_a_broken_connection,
     test_one_reconcile_copies_and_the_next_has_nothing_to_do,
     test_the_copy_follows_the_source_and_the_label,
