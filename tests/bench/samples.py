@@ -42,15 +42,18 @@ def chunks(lines: Iterable[bytes], size: int = 64 * 1024) -> list[bytes]:
     return [whole[at : at + size] for at in range(0, len(whole), size)]
 
 
-def page(pods: int, first: int, size: int) -> bytes:
-    """The page of a list of that many pods that begins with pod `first`; the continue token is the next number."""
+def page(pods: int, first: int, size: int, changes: int = 0) -> bytes:
+    """The page that begins with pod `first` of a list of that many pods, each of which has changed that many times.
+
+    The continue token is the next number.
+    """
     last = min(first + size, pods)
     items = []
     for number in range(first, last):
-        item = pod(number, 1000 + number)
+        item = pod(number, 1000 + changes * pods + number)
         del item["apiVersion"], item["kind"]
         items.append(item)
-    meta: dict[str, Any] = {"resourceVersion": str(1000 + pods)}
+    meta: dict[str, Any] = {"resourceVersion": str(1000 + (changes + 1) * pods)}
     if last < pods:
         meta |= {"continue": str(last), "remainingItemCount": pods - last}
     return orjson.dumps({"apiVersion": "v1", "kind": "PodList", "metadata": meta, "items": items})

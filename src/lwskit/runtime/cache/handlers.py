@@ -1,9 +1,10 @@
-"""Who is told of changes: handlers called in the informer's own step, and those with a buffer and a consumer."""
+"""Who is told of changes, and in which order: handlers called at once, and those with a buffer and a consumer."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import structlog
@@ -18,6 +19,8 @@ MINIMAL_RESYNC = 1.0
 """The shortest period of a resync, in seconds."""
 PAUSE = 1.0
 """Seconds that a consumer waits after its handler has failed."""
+BATCH = 500
+"""How much of what a list brings is told in between two turns of the event loop."""
 _SYNCED = "synced"
 _SLACK = 0.01
 
@@ -52,6 +55,7 @@ class Registration:
         self.handler = handler
         self.resync = max(resync, MINIMAL_RESYNC) if resync else resync
         self.synced = asyncio.Event()
+        self.removed = False
         self._kind = kind
         self._next: dict[int, float] = {}
         self._due: dict[int, bool] = {}
@@ -131,3 +135,56 @@ class BufferedRegistration(Registration):
                     await self._clock.sleep(PAUSE)
             self._wake.clear()
             await self._wake.wait()
+
+
+class Audience:
+    """The handlers of one informer, each of which is told of everything in the order in which it happened.
+
+    What happens is told at once, except while what a list brought is still being told in parts: then it waits its
+    turn, for those who were there when it happened. Specification: 70 §2.8.
+    """
+
+    def __init__(self) -> None:
+        self.registrations: list[Registration] = []
+        """Replaced, never changed, when a handler comes or goes."""
+        self._waiting: deque[tuple[Sequence[Registration], Iterator[tuple[Any, ...]]]] = deque()
+
+    def add(self, registration: Registration) -> None:
+        """Tell a handler of what happens from now on."""
+        self.registrations = [*self.registrations, registration]
+
+    def remove(self, registration: Registration) -> None:
+        """Tell a handler no more, not even of what waits."""
+        registration.removed = True
+        self.registrations = [r for r in self.registrations if r is not registration]
+
+    def tell(self, call: str, *arguments: Any) -> None:
+        """Tell all handlers."""
+        self.tell_only(self.registrations, call, *arguments)
+
+    def tell_only(self, registrations: Sequence[Registration], call: str, *arguments: Any) -> None:
+        """Tell some handlers."""
+        if self._waiting:
+            self._waiting.append((registrations, iter([(call, *arguments)])))
+            return
+        for registration in registrations:
+            registration.tell(call, *arguments)
+
+    def put(self, registrations: Sequence[Registration], calls: Iterator[tuple[Any, ...]]) -> None:
+        """Have `drain` tell some handlers of many things, each a method and its arguments."""
+        self._waiting.append((registrations, calls))
+
+    def drain(self) -> Iterator[None]:
+        """Tell what waits; others may run after each step."""
+        count = 0
+        while self._waiting:
+            entry = registrations, calls = self._waiting[0]
+            for call in calls:
+                for registration in registrations:
+                    if not registration.removed:
+                        registration.tell(*call)
+                if (count := count + 1) % BATCH == 0:
+                    yield
+            # Taken out last, so that what a handler causes meanwhile waits; somebody else may have been quicker.
+            if self._waiting and self._waiting[0] is entry:
+                self._waiting.popleft()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import structlog
 
-from lwskit.runtime.cache.handlers import AsyncHandler, BufferedRegistration, Registration
+from lwskit.runtime.cache.handlers import AsyncHandler, Audience, BufferedRegistration, Registration
 from lwskit.runtime.cache.listwatch import Applied, Bookmark, Deleted, Replace, WatchEvent
 from lwskit.runtime.cache.mutation import MutationDetector
 from lwskit.runtime.cache.part import Part
+from lwskit.runtime.cache.relist import Relist, is_same
 from lwskit.runtime.cache.resync import Resync
 from lwskit.runtime.cache.settings import Scope
 from lwskit.runtime.cache.store import IndexFunction, Store
@@ -27,9 +28,6 @@ from lwskit.runtime.objects import Key, Obj, key_of, newer, uid_of, version_of
 from lwskit.runtime.tasks import TaskOwner
 
 log = structlog.get_logger(__name__)
-
-BATCH = 500
-"""How many objects of a first list are taken in between two turns of the event loop."""
 
 
 class Informer:
@@ -78,12 +76,12 @@ class Informer:
         self._transform = transform or strip_managed_fields()
         self._clock = clock
         self._views = Views(kind.qualified, self.store)
-        self._handlers: list[Registration] = []
+        self._audience = Audience()
         self._health_handlers: list[Callable[[bool], None]] = []
         self._healthy = False
         self._detector = MutationDetector(kind.qualified, self.store) if detect_mutations else None
         self._owner: TaskOwner | None = None
-        self._resync = Resync(self.store, clock, rng, self.scopes)
+        self._resync = Resync(self.store, self._audience, clock, rng, self.scopes)
 
         def failed(scope: Scope, error: LwskitError) -> None:
             if on_watch_error is not None:
@@ -104,6 +102,7 @@ class Informer:
                     bookmarks=scope.bookmarks,
                     idle=idle,
                     prepare=partial(self._prepared, of_own(scope.transform or self._transform)),
+                    prepare_listed=partial(self._listed, of_own(scope.transform or self._transform)),
                     on_health=self._health_changed,
                     on_error=partial(failed, scope),
                 ),
@@ -177,7 +176,7 @@ class Informer:
         return self._register(BufferedRegistration(handler, self.kind.qualified, _period(resync), self._clock))
 
     def _register(self, registration: Registration) -> Registration:
-        self._handlers = [*self._handlers, registration]
+        self._audience.add(registration)
         for obj in self.store.list():
             registration.tell("on_add", obj, True)
         if self.synced.is_set():
@@ -193,8 +192,8 @@ class Informer:
 
     def remove_handler(self, handler: Handler | AsyncHandler) -> None:
         """Tell a handler no more; what waits in its buffer is forgotten."""
-        for registration in [r for r in self._handlers if r.handler is handler]:
-            self._handlers = [r for r in self._handlers if r is not registration]
+        for registration in [r for r in self._audience.registrations if r.handler is handler]:
+            self._audience.remove(registration)
             self._resync.remove(registration)
             if isinstance(registration, BufferedRegistration) and registration.consumer is not None:
                 registration.consumer.cancel()
@@ -220,9 +219,8 @@ class Informer:
                 self._owner = owner
                 for part in self._parts:
                     where = f" in {part.scope.namespace}" if part.scope.namespace else ""
-                    follow = part.watcher.run(partial(self._handle, part), partial(self._replace, part))
-                    owner.start(follow, f"watch{where}")
-                for registration in self._handlers:
+                    owner.start(self._follow(part), f"watch{where}")
+                for registration in self._audience.registrations:
                     self._start(owner, registration)
                 if self._detector is not None:
                     owner.start(self._detector.run(self._clock), "mutation detector")
@@ -234,7 +232,13 @@ class Informer:
 
     def handle(self, event: WatchEvent, scope: int = 0) -> None:
         """Take in one event of the watch of a scope: store, views, handlers, in this one step."""
+        for _ in self._parts[scope].unfinished:
+            pass
         self._handle(self._parts[scope], event)
+
+    def replacing(self, event: Replace, scope: int = 0) -> Iterator[None]:
+        """Take in a list as `handle` does, but in steps; others may run after each, and no event of that scope come."""
+        return self._replacing(self._parts[scope], event)
 
     def _handle(self, part: Part, event: WatchEvent) -> None:
         if type(event) is Applied:
@@ -249,8 +253,8 @@ class Informer:
                 part.progress(version_of(obj))
             case Bookmark(version):
                 part.progress(version)
-            case Replace(objects, version):
-                for _ in self._replacing(part, objects, version):
+            case Replace():
+                for _ in self._replacing(part, event):
                     pass
 
     def ingest(self, obj: Obj) -> bool:
@@ -273,8 +277,11 @@ class Informer:
         version = version_of(obj)
         if not newer(version, part.seen) or (old is not None and not newer(version, version_of(old))):
             return False
+        if old is not None and uid_of(old) != uid_of(obj):
+            # The watch has yet to tell how this one ended, whatever becomes of its successor.
+            part.removed[uid_of(old)] = old
         self._applied(part, self._prepared(part.scope.transform or self._transform, obj), version)
-        part.ahead.add(key)
+        part.ahead[key] = None
         return True
 
     def forget(self, key: Key, uid: str) -> bool:
@@ -286,11 +293,11 @@ class Informer:
         part, old = self._part(key), self.store.get(key)
         if part is None or not part.synced or old is None or uid_of(old) != uid:
             return False
-        part.removed.add(uid)
-        part.ahead.discard(key)
+        part.removed[uid] = old
+        part.ahead.pop(key, None)
         self.store.remove(key)
-        self._views.apply(old, None)
-        self._notify("on_delete", old, False)
+        self._views.apply((old, None))
+        self._audience.tell("on_delete", old, False)
         return True
 
     def _part(self, key: Key) -> Part | None:
@@ -302,6 +309,11 @@ class Informer:
         except Exception:
             log.exception("transform failed, storing the object as it came", kind=self.kind.qualified)
             return obj
+
+    def _listed(self, transform: Transform, obj: Obj) -> Obj:
+        # Of what is stored as it is listed no second copy is kept until the list is whole.
+        known = self.store.get(key_of(obj))
+        return known if known is not None and is_same(known, obj) else self._prepared(transform, obj)
 
     def _put(self, key: Key, obj: Obj) -> None:
         self.store.put(key, obj)
@@ -318,103 +330,77 @@ class Informer:
             if version == known or newer(known, version):
                 # An answer to a write of our own brought this version or a later one before the watch did.
                 if version == known:
-                    part.ahead.discard(key)
+                    part.ahead.pop(key, None)
                 return
         if part.ahead:
-            part.ahead.discard(key)
+            part.ahead.pop(key, None)
         self._put(key, obj)
+        self._views.apply((old, obj))
         if old is None:
-            self._views.apply(None, obj)
-            self._notify("on_add", obj, False)
+            self._audience.tell("on_add", obj, False)
         elif uid_of(old) == uid_of(obj):
-            self._views.apply(old, obj)
-            self._notify("on_update", old, obj)
+            self._audience.tell("on_update", old, obj)
         else:
-            self._views.apply(old, None)
-            self._views.apply(None, obj)
-            self._notify("on_delete", old, True)
-            self._notify("on_add", obj, False)
+            self._audience.tell("on_delete", old, True)
+            self._audience.tell("on_add", obj, False)
 
     def _deleted(self, part: Part, obj: Obj) -> None:
         if uid_of(obj) in part.removed:
-            part.removed.remove(uid_of(obj))
+            del part.removed[uid_of(obj)]
             return
         key = key_of(obj)
         old = self.store.get(key)
         if old is not None and newer(version_of(old), version_of(obj)):
             # A successor of that name is known already; the deletion was told when it came.
             return
-        part.ahead.discard(key)
+        part.ahead.pop(key, None)
         self.store.remove(key)
         if old is not None:
-            self._views.apply(old, None)
+            self._views.apply((old, None))
         if old is not None and uid_of(old) != uid_of(obj):
-            self._notify("on_delete", old, True)
-        self._notify("on_delete", obj, False)
+            self._audience.tell("on_delete", old, True)
+        self._audience.tell("on_delete", obj, False)
+
+    async def _follow(self, part: Part) -> None:
+        # A list that the last run was cancelled in is not asked for again.
+        await self._finish(part)
+        await part.watcher.run(partial(self._handle, part), partial(self._replace, part))
 
     async def _replace(self, part: Part, event: Replace) -> None:
-        for _ in self._replacing(part, event.objects, event.version):
+        part.unfinished = self._replacing(part, event)
+        await self._finish(part)
+
+    async def _finish(self, part: Part) -> None:
+        for _ in part.unfinished:
             await asyncio.sleep(0)
 
-    def _replacing(self, part: Part, objects: Sequence[Obj], version: str) -> Iterator[None]:
-        """Take in a list. A first one, however long, lets others run meanwhile: nothing else changes what it fills."""
-        if part.synced:
-            self._relist(part, objects, version)
-            return
-        if len(self._parts) == 1:
-            content = self.store.aside()
-            for n, obj in enumerate(objects, 1):
-                content.put(key_of(obj), obj)
-                if n % BATCH == 0:
-                    yield
-            added: Iterable[Obj] = [*content.objects.values()]
-            self.store.adopt(content)
-        else:
-            added = {key_of(obj): obj for obj in objects}.values()
-            for obj in added:
-                self.store.put(key_of(obj), obj)
+    def _replacing(self, part: Part, event: Replace) -> Iterator[None]:
+        """Take in a list in steps. Of the store and the views all of it is one step, that of `swap`."""
+        first = not part.filled
+        relist = Relist(part, self.store, event, alone=len(self._parts) == 1)
+        yield from relist.compare()
+        relist.swap()
+        part.seen, part.filled = event.version, True
         if self._detector is not None:
-            for obj in added:
+            for _, obj in relist.changed.values():
                 self._detector.stored(obj)
-        part.seen, part.filled = version, True
-        # A handler that is added from now on is given everything that is stored.
-        told = self._handlers
-        self._views.replace()
-        for n, obj in enumerate(added, 1):
-            for registration in told:
-                registration.tell("on_add", obj, True)
-            if n % BATCH == 0:
-                yield
-                told = [registration for registration in told if registration in self._handlers]
+        if relist.many:
+            self._views.replace()
+        else:
+            self._views.apply(*((old, None) for old in relist.gone.values()), *relist.changed.values())
+        told = self._audience.registrations
+        due = [] if first else [r for r in told if r.is_due(self._parts.index(part))]
+        unchanged = relist.unchanged() if due else iter(())
+        # Whoever is added from now on is given everything that is stored.
+        self._audience.put(told, relist.calls(first=first))
+        self._audience.put(due, unchanged)
+        yield from self._audience.drain()
+        yield from relist.release()
         part.synced = True
-        if all(part.synced for part in self._parts):
+        if first and all(part.synced for part in self._parts):
             self.synced.set()
-            for registration in self._handlers:
+            for registration in self._audience.registrations:
                 registration.caught_up()
-
-    def _relist(self, part: Part, objects: Sequence[Obj], version: str) -> None:
-        found = part.compare(self.store, objects, version)
-        for _, new in found.changes:
-            self._put(key_of(new), new)
-        for old in found.gone:
-            self.store.remove(key_of(old))
-        part.seen = version
-        self._views.replace()
-        for old in (*found.gone, *found.replaced):
-            self._notify("on_delete", old, True)
-        for old, new in found.changes:
-            if old is None or uid_of(old) != uid_of(new):
-                self._notify("on_add", new, False)
-            else:
-                self._notify("on_update", old, new)
-        for registration in [r for r in self._handlers if r.is_due(self._parts.index(part))]:
-            for obj in found.unchanged:
-                registration.tell("on_update", obj, obj)
-
-    def _notify(self, call: str, *arguments: object) -> None:
-        # The list is replaced, never changed, when a handler is added or removed.
-        for registration in self._handlers:
-            registration.tell(call, *arguments)
 
 
 def _period(resync: bool | float) -> float | None:

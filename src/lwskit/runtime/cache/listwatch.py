@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from lwskit.runtime.cache.lines import Line
+from lwskit.runtime.cache.release import release
 from lwskit.runtime.errors import (
     ApiError,
     ConnectionFailed,
@@ -39,7 +40,6 @@ SETTLE = 1.0
 MISSING_KIND_DELAY = 10.0
 """The longest wait, in seconds, between attempts to list a kind that the server does not serve (yet)."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-_RELEASED = 2000
 _CHANGES = ("MODIFIED", "ADDED", "DELETED")
 
 
@@ -145,9 +145,9 @@ class ListWatch:
     """Follows one collection. Call `next` for what to do, then the method that fits what came of it.
 
     `last_version` is how far the collection is known; `on_health` is called whenever `healthy` changes.
-    `prepare` is applied to every object before it is handed on. With `bookmarks` off only streaming lists ask for
-    them, which cannot do without. `idle` is the silence that a watch may keep, in seconds; without it a little more
-    than the time that the server was given. All `now` are monotonic seconds.
+    `prepare` is applied to every object before it is handed on, `prepare_listed` instead to those of lists. With
+    `bookmarks` off only streaming lists ask for them, which cannot do without. `idle` is the silence that a watch may
+    keep, in seconds; without it a little more than the time that the server was given. All `now` are monotonic seconds.
     """
 
     def __init__(
@@ -159,6 +159,7 @@ class ListWatch:
         bookmarks: bool = True,
         idle: float | None = None,
         prepare: Callable[[Obj], Obj] = lambda obj: obj,
+        prepare_listed: Callable[[Obj], Obj] | None = None,
         on_health: Callable[[bool], None] = lambda healthy: None,
     ) -> None:
         self.kind = kind
@@ -179,6 +180,7 @@ class ListWatch:
         self._bookmarks = bookmarks
         self._idle = idle
         self._prepare = prepare
+        self._prepare_listed = prepare_listed or prepare
         self._backoff = Backoff(rng)
         self._phase = _Phase.STREAM if streaming else _Phase.LIST
         self._wait: Wait | None = None
@@ -266,7 +268,7 @@ class ListWatch:
             # Items of a list carry no type; those of a watch do.
             item.setdefault("apiVersion", self.kind.api_version)
             item.setdefault("kind", self.kind.kind)
-            pages.items.append(self._prepare(item))
+            pages.items.append(self._prepare_listed(item))
         pages.token = meta.get("continue") or ""
         if pages.token:
             if pages.version == "0":
@@ -389,7 +391,7 @@ class ListWatch:
         if kind == "DELETED":
             self._collected.pop(key_of(obj), None)
         else:
-            self._collected[key_of(obj)] = self._prepare(obj)
+            self._collected[key_of(obj)] = self._prepare_listed(obj)
         return None
 
     def replaced(self) -> None:
@@ -397,15 +399,8 @@ class ListWatch:
         self._works()
 
     def release(self) -> Iterator[None]:
-        """Let go of what was kept to put the list together; others may run after each part.
-
-        All at once would stop the event loop for 30 ms at 100,000 objects.
-        """
-        spent = self._spent
-        while spent:
-            for _ in range(min(_RELEASED, len(spent))):
-                spent.popitem()
-            yield
+        """Let go of what was kept to put the list together; others may run after each step."""
+        return release(self._spent)
 
     def _replace(self, objects: list[Obj], version: str) -> Replace:
         self._phase = _Phase.WATCH

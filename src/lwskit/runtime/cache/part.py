@@ -1,29 +1,13 @@
-"""One scope of an informer: what is known of it, and how a new list of it differs. Synchronous, and tells nobody."""
+"""One scope of an informer, and what is known of it. Synchronous, and tells nobody."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from lwskit.runtime.cache import fields
 from lwskit.runtime.cache.settings import Scope
-from lwskit.runtime.cache.store import Store
 from lwskit.runtime.cache.watcher import Watcher
-from lwskit.runtime.objects import Key, Obj, Selector, key_of, labels_of, newer, uid_of, version_of
-
-
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """How a new list differs from what is stored: what went, what came or changed, and what did neither."""
-
-    gone: list[Obj]
-    changes: list[tuple[Obj | None, Obj]]
-    unchanged: list[Obj]
-
-    @property
-    def replaced(self) -> list[Obj]:
-        """What went although its name is still there: it belongs to another object now."""
-        return [old for old, new in self.changes if old is not None and uid_of(old) != uid_of(new)]
+from lwskit.runtime.objects import Key, Obj, Selector, labels_of, newer
 
 
 class Part:
@@ -38,10 +22,12 @@ class Part:
         """Whether the store has its first list; `synced` is set once that was handed out too."""
         self.synced = False
         self.seen = ""
-        self.removed: set[str] = set()
-        """UIDs of what we deleted ourselves and the watch has not told to be gone."""
-        self.ahead: set[Key] = set()
-        """What an answer brought and the watch has not told yet."""
+        self.removed: dict[str, Obj] = {}
+        """By UID what answers showed to be gone and the watch has not told to be, as it was last known."""
+        self.ahead: dict[Key, None] = {}
+        """What an answer brought and the watch has not told yet, in the order in which it came."""
+        self.unfinished: Iterator[None] = iter(())
+        """What is left to do of a list."""
 
     def progress(self, version: str) -> None:
         """The watch has told everything up to a version."""
@@ -54,32 +40,3 @@ class Part:
             return False
         match = fields.matches(self.fields, obj)
         return known if match is None else match
-
-    def compare(self, store: Store, objects: Sequence[Obj], version: str) -> Differences:
-        """How the store differs from a new list; own writes that the list does not know yet count as in it."""
-        listed = {key_of(obj): obj for obj in objects}
-        # A list older than what the watch told means that the server was restored: then only the list counts.
-        if newer(self.seen, version):
-            self.removed.clear()
-            self.ahead.clear()
-        if self.removed:
-            # A list from before our deletion still has the object; one without it leaves nothing to be told.
-            self.removed &= {uid_of(obj) for obj in objects}
-            listed = {key: obj for key, obj in listed.items() if uid_of(obj) not in self.removed}
-        for key in [*self.ahead]:
-            # Answers to our own writes may be ahead of the list.
-            known, rival = store.get(key), listed.get(key)
-            if known is not None and newer(version_of(known), version_of(rival) if rival is not None else version):
-                listed[key] = known
-            else:
-                self.ahead.discard(key)
-        gone = [o for o in store if (key := key_of(o)) not in listed and self.scope.has(key.namespace)]
-        changes: list[tuple[Obj | None, Obj]] = []
-        unchanged: list[Obj] = []
-        for key, new in listed.items():
-            old = store.get(key)
-            if old is not None and version_of(old) == version_of(new) and uid_of(old) == uid_of(new):
-                unchanged.append(old)
-            else:
-                changes.append((old, new))
-        return Differences(gone, changes, unchanged)

@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 
-from lwskit.runtime.cache.handlers import Registration
+from lwskit.runtime.cache.handlers import Audience, Registration
 from lwskit.runtime.cache.settings import Scope
 from lwskit.runtime.cache.store import Store
 from lwskit.runtime.clock import Clock
@@ -22,8 +22,11 @@ class Resync:
     Nothing runs, and nothing is drawn at random, until a handler asks for it. Specification: 70 §2.10.
     """
 
-    def __init__(self, store: Store, clock: Clock, rng: random.Random, scopes: Sequence[Scope]) -> None:
+    def __init__(
+        self, store: Store, audience: Audience, clock: Clock, rng: random.Random, scopes: Sequence[Scope]
+    ) -> None:
         self._store = store
+        self._audience = audience
         self._clock = clock
         self._rng = rng
         self._scopes = scopes
@@ -74,8 +77,7 @@ class Resync:
     async def _replay(self, scope: Scope, handlers: Sequence[Registration]) -> None:
         for n, obj in enumerate(self._store.list(), 1):
             if scope.has(key_of(obj).namespace) and self._is_current(obj):
-                for registration in handlers:
-                    registration.tell("on_update", obj, obj)
+                self._audience.tell_only(handlers, "on_update", obj, obj)
             if n % BATCH == 0:
                 await asyncio.sleep(0)
 

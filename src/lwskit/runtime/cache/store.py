@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import structlog
 
+from lwskit.runtime.cache.release import release
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.objects import Key, Obj, Selector, labels_of
 
@@ -100,6 +101,11 @@ class Content:
                 index.remove(key)
         return old
 
+    def release(self) -> Iterator[None]:
+        """Let go of everything; others may run after each step."""
+        indexes = [entries for index in self.indexes.values() for entries in (index.keys, index.values)]
+        return release(self.objects, *self.namespaces.values(), *indexes)
+
 
 class Store:
     """The objects of one informer, by key, namespace and index.
@@ -143,6 +149,10 @@ class Store:
             return [objects[key] for key in inside if key in found]
         return [objects[key] for key in found if key[0] == namespace]
 
+    def all_keys(self) -> Sequence[Key]:
+        """The keys of all objects."""
+        return [*self._content.objects]
+
     def has_index(self, name: str) -> bool:
         """Whether an index of that name was added."""
         return name in self._content.indexes
@@ -182,11 +192,15 @@ class Store:
         """An empty content with this store's indexes, to be filled and then given to `adopt`."""
         return Content((name, index.function) for name, index in self._content.indexes.items())
 
-    def adopt(self, content: Content) -> None:
-        """Make this the content, in one step. Indexes that were added since `aside` are built now."""
+    def adopt(self, content: Content) -> Content:
+        """Make this the content, in one step; returns what was it before.
+
+        Indexes that were added since `aside` are built now.
+        """
         for name, index in self._content.indexes.items():
             if name not in content.indexes:
                 built = content.indexes[name] = _Index(name, index.function)
                 for key, obj in content.objects.items():
                     built.put(key, obj)
-        self._content = content
+        before, self._content = self._content, content
+        return before

@@ -8,7 +8,7 @@ from typing import Protocol
 import structlog
 
 from lwskit.runtime.cache.store import Store
-from lwskit.runtime.objects import Obj
+from lwskit.runtime.objects import Obj, uid_of
 
 log = structlog.get_logger(__name__)
 
@@ -64,13 +64,13 @@ class Views:
         if filled:
             self._guard(view, lambda: view.replace(self._store.list()))
 
-    def apply(self, old: Obj | None, new: Obj | None) -> None:
-        """Tell of one change."""
+    def apply(self, *changes: tuple[Obj | None, Obj | None]) -> None:
+        """Tell of changes, each as (old, new)."""
         for view in self._views:
             if id(view) in self._stale:
                 self._guard(view, lambda view=view: view.replace(self._store.list()))
             else:
-                self._guard(view, lambda view=view: view.apply(old, new))
+                self._guard(view, lambda view=view: _apply(view, changes))
 
     def replace(self) -> None:
         """Tell of the whole content."""
@@ -92,3 +92,12 @@ class Views:
         except Exception:
             log.exception("view failed again, trying at the next change", kind=self._kind, view=repr(view))
             self._stale.add(id(view))
+
+
+def _apply(view: View, changes: Iterable[tuple[Obj | None, Obj | None]]) -> None:
+    for old, new in changes:
+        if old is not None and new is not None and uid_of(old) != uid_of(new):
+            view.apply(old, None)
+            view.apply(None, new)
+        else:
+            view.apply(old, new)

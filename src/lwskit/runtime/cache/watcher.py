@@ -31,8 +31,9 @@ Replacer: TypeAlias = Callable[[Replace], Awaitable[None]]
 class Watcher:
     """Lists and watches one collection, for ever, whatever the server does.
 
-    `streaming` asks for streaming lists first; `bookmarks`, `idle` and `prepare` are those of ListWatch; `on_health` is
-    called whenever `healthy` changes, `on_error` with the error of each round that failed. Specification: 70 §2.2–2.7.
+    `streaming` asks for streaming lists first; `bookmarks`, `idle`, `prepare` and `prepare_listed` are those of
+    ListWatch; `on_health` is called whenever `healthy` changes, `on_error` with the error of each round that failed.
+    Specification: 70 §2.2–2.7.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Watcher:
         bookmarks: bool = True,
         idle: float | None = None,
         prepare: Callable[[Obj], Obj] = lambda obj: obj,
+        prepare_listed: Callable[[Obj], Obj] | None = None,
         on_health: Callable[[bool], None] = lambda healthy: None,
         on_error: Callable[[LwskitError], None] = lambda error: None,
     ) -> None:
@@ -64,6 +66,7 @@ class Watcher:
             bookmarks=bookmarks,
             idle=idle,
             prepare=prepare,
+            prepare_listed=prepare_listed,
             on_health=on_health,
         )
         self._on_error = on_error

@@ -1,22 +1,28 @@
-"""In whatever order watch, relist and answers to own writes come: what is told adds up to what is there."""
+"""In whatever order watch, relist and answers to own writes come: what is told adds up to what is there.
+
+A relist is taken in step by step here, and at each step everything may happen that may happen beside it.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from unittest import mock
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from lwskit.runtime.cache import handlers, relist
 from lwskit.runtime.cache.informer import Informer
 from lwskit.runtime.cache.listwatch import Applied, Bookmark, Deleted, Replace, WatchEvent
+from lwskit.runtime.cache.settings import Scope
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import RealClock
 from lwskit.runtime.kinds import POD
-from lwskit.runtime.objects import Obj, version_of
+from lwskit.runtime.objects import Key, Obj, key_of, uid_of, version_of
 from lwskit.testing.scripted import Script, pod
 
-NAMES = "ab"
+NAMES = "abc"
 
 
 class Server:
@@ -47,106 +53,211 @@ class Server:
 
 
 class Books:
-    """A handler and a view that keep books of what they are told, and complain about what cannot be."""
+    """A handler that keeps books of what it is told, and complains about what cannot be."""
 
     def __init__(self, informer: Informer) -> None:
         self.informer = informer
         self.told: dict[str, Obj] = {}
-        self.derived: dict[str, Obj] = {}
         self.gone: set[str] = set()
+        self.calls = 0
+
+    def _store_is_not_older(self, obj: Obj) -> None:
+        self.calls += 1
+        stored = self.informer.store.get(key_of(obj))
+        if stored is not None and uid_of(stored) == uid_of(obj):
+            assert uid_of(obj) not in self.gone
+            assert int(version_of(stored)) >= int(version_of(obj))
 
     def on_add(self, obj: Obj, initial: bool) -> None:
-        uid = obj["metadata"]["uid"]
+        uid = uid_of(obj)
+        self._store_is_not_older(obj)
         assert uid not in self.told
         assert uid not in self.gone, "what is gone came back"
         self.told[uid] = obj
 
     def on_update(self, old: Obj, new: Obj) -> None:
-        uid = new["metadata"]["uid"]
+        uid = uid_of(new)
+        self._store_is_not_older(new)
         assert self.told[uid] is old
         assert int(version_of(new)) > int(version_of(old))
         self.told[uid] = new
 
     def on_delete(self, obj: Obj, unknown: bool) -> None:
-        uid = obj["metadata"]["uid"]
+        uid = uid_of(obj)
+        self._store_is_not_older(obj)
         assert uid not in self.gone, "a deletion was told twice"
         self.gone.add(uid)
         self.told.pop(uid, None)
 
+    def agree(self) -> None:
+        assert self.told == by_uid(self.informer.store)
+
+
+class Mirror:
+    """A view that has what it is told."""
+
+    def __init__(self) -> None:
+        self.content: dict[str, Obj] = {}
+
     def apply(self, old: Obj | None, new: Obj | None) -> None:
         if old is not None:
-            assert self.derived.pop(old["metadata"]["uid"]) is old
+            assert self.content.pop(uid_of(old)) is old
         if new is not None:
-            self.derived[new["metadata"]["uid"]] = new
+            assert uid_of(new) not in self.content
+            self.content[uid_of(new)] = new
 
     def replace(self, objects: Iterable[Obj]) -> None:
-        self.derived = {o["metadata"]["uid"]: o for o in objects}
+        self.content = by_uid(objects)
+
+
+def by_uid(objects: Iterable[Obj]) -> dict[str, Obj]:
+    return {uid_of(obj): obj for obj in objects}
+
+
+def index(obj: Obj) -> list[str]:
+    return [str(int(version_of(obj)) % 2)]
+
+
+class Play:
+    """A server, an informer of its pods (and of those of another namespace, with `alone` off), and who is told."""
+
+    def __init__(self, alone: bool) -> None:
+        self.server = Server()
+        scopes = [Scope("t")] if alone else [Scope("t"), Scope("u")]
+        self.informer = Informer(POD, Client(Script()), RealClock(), random.Random(1), scopes=scopes)
+        self.mirror = Mirror()
+        self.first = Books(self.informer)
+        self.books = [self.first]
+        self.left: list[tuple[Books, int]] = []
+        self.informer.add_view(self.mirror)
+        self.informer.add_index("odd", index)
+        self.informer.add_handler(self.first)
+        for scope in range(len(scopes)):
+            self.informer.handle(Replace([], "8"), scope)
+        assert self.informer.synced.is_set()
+        self.alone = alone
+        self.position, self.seen, self.others = 0, 8, 8
+        self.answers: list[Obj | tuple[Key, str]] = []
+
+    def beside(self, step: tuple) -> None:  # type: ignore[type-arg]
+        """What may happen at any time, also while a list is being taken in."""
+        match step:
+            case ("write", name, delete):
+                self.server.write(name, delete)
+            case ("own", name, delete, late):
+                known = self.server.live.get(name)
+                answer = self.server.write(name, delete)
+                self.answers.append(answer or (Key("t", name), uid_of(known or {"metadata": {}})))
+                if not late:
+                    self.hear(len(self.answers) - 1)
+            case ("answer", n) if n < len(self.answers):
+                self.hear(n)
+            case ("join",):
+                self.books.append(Books(self.informer))
+                self.informer.add_handler(self.books[-1])
+            case ("leave", n) if n < len(self.books) - 1:
+                books = self.books.pop(n + 1)
+                self.informer.remove_handler(books)
+                self.left.append((books, books.calls))
+            case ("other", listed) if not self.alone:
+                self.others += 1
+                obj = pod("z", self.others, namespace="u", uid="z")
+                self.informer.handle(Replace([obj], str(self.others)) if listed else Applied(obj), 1)
+        self.is_sound()
+
+    def hear(self, n: int) -> None:
+        match self.answers.pop(n):
+            case (key, uid):
+                self.informer.forget(key, uid)
+            case dict() as obj:
+                self.informer.ingest(obj)
+
+    def is_sound(self) -> None:
+        store = self.informer.store
+        assert self.mirror.content == by_uid(store)
+        assert sorted(map(version_of, [*store.by_index("odd", "0"), *store.by_index("odd", "1")])) == sorted(
+            map(version_of, store)
+        )
+        assert {key_of(obj) for obj in store.list("t")} == {key for key in store.all_keys() if key.namespace == "t"}
+
+    def watch(self, count: int) -> None:
+        for version, event in self.server.history[self.position : self.position + count]:
+            self.informer.handle(event)
+            self.position, self.seen = self.position + 1, version
+            self.agree()
+
+    def relist(self, ahead: int, meanwhile: dict[int, tuple]) -> None:  # type: ignore[type-arg]
+        # A list is never older than what was seen, but need not be the newest.
+        self.seen = min(self.seen + ahead, self.server.version)
+        event = Replace([*self.server.snapshots[self.seen]], str(self.seen))
+        for n, _ in enumerate(self.informer.replacing(event)):
+            if n in meanwhile:
+                self.beside(meanwhile[n])
+            self.is_sound()
+        self.position = sum(version <= self.seen for version, _ in self.server.history)
 
     def agree(self) -> None:
-        stored = {o["metadata"]["uid"]: o for o in self.informer.store}
-        assert self.told == stored
-        assert self.derived == stored
+        self.is_sound()
+        for books in self.books:
+            books.agree()
+        for books, calls in self.left:
+            assert books.calls == calls
 
 
+BESIDE = st.one_of(
+    st.tuples(st.just("write"), st.sampled_from(NAMES), st.booleans()),
+    st.tuples(st.just("own"), st.sampled_from(NAMES), st.booleans(), st.booleans()),
+    st.tuples(st.just("answer"), st.integers(0, 1)),
+    st.tuples(st.just("join")),
+    st.tuples(st.just("leave"), st.integers(0, 1)),
+    st.tuples(st.just("other"), st.booleans()),
+)
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("write"), st.sampled_from(NAMES), st.booleans()),
-        st.tuples(st.just("own"), st.sampled_from(NAMES), st.booleans()),
+        BESIDE,
         st.tuples(st.just("watch"), st.integers(1, 3)),
-        st.tuples(st.just("relist"), st.integers(0, 3)),
+        st.tuples(st.just("relist"), st.integers(0, 3), st.dictionaries(st.integers(0, 14), BESIDE, max_size=8)),
         st.tuples(st.just("bookmark"), st.just(0)),
-        st.tuples(st.just("answer"), st.integers(0, 1)),
     ),
     min_size=12,
     max_size=40,
 )
 
 
-@settings(max_examples=120, deadline=None)
-@given(STEPS)
-def test_what_is_told_adds_up_to_what_is_there(steps: list[tuple]) -> None:  # type: ignore[type-arg]
-    server = Server()
-    informer = Informer(POD, Client(Script()), RealClock(), random.Random(1))
-    books = Books(informer)
-    informer.add_view(books)
-    informer.add_handler(books)
-    informer.handle(Replace([], "8"))
-    position, seen, answers = 0, 8, list[Obj]()
+WRITE, OWN, GONE = ("write", "a", False), ("own", "a", False, False), ("own", "a", True, False)
+OTHER, OWN_OTHER = ("write", "b", False), ("own", "b", False, False)
 
-    def watch(count: int) -> None:
-        nonlocal position, seen
-        for version, event in server.history[position : position + count]:
-            informer.handle(event)
-            position, seen = position + 1, version
-            books.agree()
 
-    for step in steps:
-        match step:
-            case ("write", name, delete):
-                server.write(name, delete)
-            case ("own", name, late):
-                answer = server.write(name, False)
-                assert answer is not None
-                if late:
-                    answers.append(answer)
-                else:
-                    informer.ingest(answer)
-            case ("watch", count):
-                watch(count)
-            case ("relist", ahead):
-                # A list is never older than what was seen, but need not be the newest.
-                seen = min(seen + ahead, server.version)
-                informer.handle(Replace([*server.snapshots[seen]], str(seen)))
-                position = sum(version <= seen for version, _ in server.history)
-            case ("bookmark", _):
-                informer.handle(Bookmark(str(seen)))
-            case ("answer", n) if n < len(answers):
-                informer.ingest(answers.pop(n))
-        books.agree()
-    watch(len(server.history))
-    for answer in answers:
-        informer.ingest(answer)
-    books.agree()
-    assert {version_of(o) for o in informer.store} == {version_of(o) for o in server.live.values()}
-    created = {e.obj["metadata"]["uid"] for _, e in server.history if isinstance(e, Applied)}
-    assert books.told.keys() <= created - books.gone
+@settings(max_examples=150, deadline=None)
+@given(STEPS, st.booleans(), st.sampled_from([0, 2, 100]))
+@example([WRITE, WRITE, ("write", "a", True), ("watch", 1), OWN, GONE], True, 2)
+@example([OWN, GONE, ("relist", 0, {})], True, 2)
+@example([WRITE, OTHER, ("relist", 3, {3: OWN_OTHER})], True, 2)
+@example([("join",), WRITE, OTHER, ("relist", 3, {3: ("leave", 0)})], True, 2)
+@example([WRITE, ("watch", 1), WRITE, ("relist", 3, {1: GONE})], True, 100)
+def test_what_is_told_adds_up_to_what_is_there(steps: list[tuple], alone: bool, few: int) -> None:  # type: ignore[type-arg]
+    with (
+        mock.patch.object(relist, "BATCH", 1),
+        mock.patch.object(relist, "FEW", few),
+        mock.patch.object(handlers, "BATCH", 1),
+    ):
+        play = Play(alone)
+        for step in steps:
+            match step:
+                case ("watch", count):
+                    play.watch(count)
+                case ("relist", ahead, meanwhile):
+                    play.relist(ahead, meanwhile)
+                case ("bookmark", _):
+                    play.informer.handle(Bookmark(str(play.seen)))
+                case _:
+                    play.beside(step)
+            play.agree()
+        play.watch(len(play.server.history))
+        while play.answers:
+            play.hear(0)
+        play.agree()
+    live = {version_of(obj) for obj in play.server.live.values()}
+    assert {version_of(obj) for obj in play.informer.store.list("t")} == live
+    created = {uid_of(e.obj) for _, e in play.server.history if isinstance(e, Applied)}
+    assert play.first.told.keys() - {"z"} <= created - play.first.gone

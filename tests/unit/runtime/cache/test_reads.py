@@ -199,7 +199,7 @@ async def test_a_long_first_list_lets_others_run_and_is_seen_as_a_whole(clock: C
     while not informer.synced.is_set():
         sizes.append(len(informer.store))
         assert informer.healthy is False
-        if len(informer.store) and late not in [r.handler for r in informer._handlers]:
+        if len(informer.store) and late not in [r.handler for r in informer._audience.registrations]:
             informer.add_handler(late)
             informer.remove_handler(leaves)
             informer.add_index("late", lambda obj: [labels_of(obj)["app"]])
