@@ -57,6 +57,7 @@ class Reader:
     def check_page(self, call: Call) -> None:
         """Raises InvalidRequest and Invalid for what is refused of a list before the store is asked."""
         read_numbers(call.params)
+        selectors.check_syntax(call.params.get("labelSelector", ""), call.params.get("fieldSelector", ""))
         check_list(call.params)
         self._wanted(call)
 
@@ -68,11 +69,12 @@ class Reader:
         store, params = self._b.store, call.params
         limit, _ = read_numbers(params)
         limit = 0 if whole else limit
+        selectors.check_syntax(params.get("labelSelector", ""), params.get("fieldSelector", ""))
+        check_list(params)
         wanted = self._wanted(call)
         prefix = _prefix(call)
         asked = params.get("resourceVersion") or ""
         match = params.get("resourceVersionMatch") or ""
-        check_list(params)
         version, start = store.version, ""
         if params.get("continue"):
             version, start = _read_token(params["continue"])

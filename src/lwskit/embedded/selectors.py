@@ -106,6 +106,13 @@ def _known(resource: Resource, name: str) -> str:
     return name
 
 
+def check_syntax(labels: str, fields: str) -> None:
+    """Raises InvalidRequest when these are no selectors; whether the fields are known is not looked at."""
+    if labels:
+        label_selectors.parse(labels)
+    _terms(fields)
+
+
 def wanted(resource: Resource, labels: str, fields: str) -> Filter | None:
     """The filter for a list or watch, None when everything is wanted. Raises InvalidRequest."""
     checks: list[Callable[[Obj], bool]] = []
