@@ -18,6 +18,7 @@ from lwskit.runtime.errors import ApiError, LwskitError
 from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import Obj
 from lwskit.runtime.patch import json_patch
+from lwskit.runtime.webhook_checks import HandlerDefect, checked_nothing, checked_object, checked_response
 
 __all__ = [
     "AdmissionDenied",
@@ -32,6 +33,7 @@ __all__ = [
     "patched",
     "respond",
     "review",
+    "unreadable",
     "validate_path",
     "validator",
 ]
@@ -105,7 +107,7 @@ def defaulter(default: Callable[[Obj, Obj], Obj], kind: Kind | None = None, *, p
         if kind is not None and (fault := _of_another_kind(obj, kind)):
             return errored(400, fault)
         try:
-            return patched(obj, default(obj if pure else copy.deepcopy(obj), request))
+            return patched(obj, checked_object(default(obj if pure else copy.deepcopy(obj), request), default))
         except LwskitError as error:
             return refused(error)
 
@@ -144,7 +146,7 @@ def validator(
             if kind is not None and (fault := _of_another_kind(obj, kind)):
                 return errored(400, fault)
         if function is not None:
-            function(*objects, warn)  # type: ignore[call-arg]
+            checked_nothing(function(*objects, warn), function)  # type: ignore[call-arg]
         return allowed()
 
     def handle(request: Obj) -> Obj:
@@ -165,7 +167,7 @@ def chain(*handlers: Handler) -> Handler:
         patch: list[Obj] = []
         warnings: list[str] = []
         for handler in handlers:
-            response = handler(request)
+            response = checked_response(handler(request), handler)
             warnings += response.get("warnings") or ()
             if not response.get("allowed"):
                 return {**response, "warnings": warnings} if warnings else response
@@ -183,20 +185,10 @@ def respond(handler: Handler, body: Obj, on_panic: Callable[[], Any] | None = No
     request = body["request"]
     uid = request.get("uid") or ""
     try:
-        complete = _complete(handler(request), uid)
+        complete = _complete(checked_response(handler(request), handler), uid)
     except Exception as error:
-        if isinstance(error, RecursionError | orjson.JSONEncodeError) and _deeper_than(request, DEPTH):
-            complete = _complete(errored(400, f"the request is nested in more than {DEPTH} levels"), uid)
-        else:
-            log.exception("admission handler failed", uid=uid)
-            if on_panic is not None:
-                on_panic()
-            complete = _complete(errored(500, f"panic: {error} [recovered]"), uid)
-    return {
-        "apiVersion": body.get("apiVersion") or _VERSIONS[0],
-        "kind": body.get("kind") or _KIND,
-        "response": complete,
-    }
+        complete = _failed(error, request, on_panic)
+    return _envelope(body, complete)
 
 
 def review(
@@ -207,26 +199,35 @@ def review(
     What cannot be read is answered without UID and version, which an API server takes for a failed call.
     """
     if not body:
-        return _undecoded(400, "request body is empty")
+        return unreadable("request body is empty")
     if len(body) >= LIMIT:
-        return _undecoded(413, f"request entity is too large; limit is {LIMIT} bytes")
+        return unreadable(f"request entity is too large; limit is {LIMIT} bytes", 413)
     if content_type != CONTENT_TYPE:
-        return _undecoded(400, f"contentType={content_type}, expected {CONTENT_TYPE}")
+        return unreadable(f"contentType={content_type}, expected {CONTENT_TYPE}")
     try:
         decoded = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        return _undecoded(400, f"the request body is not JSON: {error}")
+        return unreadable(f"the request body is not JSON: {error}")
     if not isinstance(decoded, dict) or not isinstance(decoded.get("request"), dict):
-        return _undecoded(400, "the request body is not an AdmissionReview with a request")
+        return unreadable("the request body is not an AdmissionReview with a request")
     if decoded.get("apiVersion") not in _VERSIONS_OR_NONE:
-        return _undecoded(400, f"apiVersion={_cut(decoded['apiVersion'])}, expected one of {', '.join(_VERSIONS)}")
+        return unreadable(f"apiVersion={_cut(decoded['apiVersion'])}, expected one of {', '.join(_VERSIONS)}")
     if decoded.get("kind") not in (_KIND, None, ""):
-        return _undecoded(400, f"kind={_cut(decoded['kind'])}, expected {_KIND}")
+        return unreadable(f"kind={_cut(decoded['kind'])}, expected {_KIND}")
     request = decoded["request"]
     for name in _TEXTS:
         if (value := request.get(name)) is not None and not isinstance(value, str):
-            return _undecoded(400, f"request.{name} must be a text")
-    return 200, orjson.dumps(respond(handler, decoded, on_panic))
+            return unreadable(f"request.{name} must be a text")
+    answer = respond(handler, decoded, on_panic)
+    try:
+        return 200, orjson.dumps(answer)
+    except TypeError as error:
+        return 200, orjson.dumps(_envelope(decoded, _failed(error, request, on_panic)))
+
+
+def unreadable(message: str, code: int = 400) -> tuple[int, bytes]:
+    """The HTTP status and the body that answer what is no AdmissionReview, or cannot be read as one."""
+    return 200, orjson.dumps({"response": errored(code, message)})
 
 
 def mutate_path(kind: Kind) -> str:
@@ -269,6 +270,33 @@ def _deeper_than(value: Any, levels: int) -> bool:
     return True
 
 
+def _envelope(body: Obj, response: Obj) -> Obj:
+    return {
+        "apiVersion": body.get("apiVersion") or _VERSIONS[0],
+        "kind": body.get("kind") or _KIND,
+        "response": response,
+    }
+
+
+def _failed(error: Exception, request: Obj, on_panic: Callable[[], Any] | None) -> Obj:
+    """The answer when a handler has failed, or has answered what cannot be written: a panic unless the request is."""
+    uid = request.get("uid") or ""
+    if isinstance(error, RecursionError | orjson.JSONEncodeError) and _deeper_than(request, DEPTH):
+        return _complete(errored(400, f"the request is nested in more than {DEPTH} levels"), uid)
+    if isinstance(error, HandlerDefect):
+        log.error("admission handler failed", uid=uid, error=str(error))
+    else:
+        log.error("admission handler failed", uid=uid, exc_info=error)
+    if on_panic is not None:
+        on_panic()
+    try:
+        text = str(error)
+        text.encode()
+    except Exception:
+        text = type(error).__name__
+    return _complete(errored(500, f"panic: {text} [recovered]"), uid)
+
+
 def _complete(response: Obj, uid: str) -> Obj:
     complete = {**response, "uid": uid, "allowed": bool(response.get("allowed"))}
     status = complete.get("status") or {}
@@ -277,7 +305,3 @@ def _complete(response: Obj, uid: str) -> Obj:
     if patch:
         complete |= {"patch": base64.b64encode(orjson.dumps(patch)).decode(), "patchType": "JSONPatch"}
     return complete
-
-
-def _undecoded(code: int, message: str) -> tuple[int, bytes]:
-    return 200, orjson.dumps({"response": errored(code, message)})

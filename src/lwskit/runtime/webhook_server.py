@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+import aiohttp
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import ConfigurationError, LwskitError
@@ -17,13 +19,15 @@ from lwskit.runtime.listener import SHUTDOWN, Listener
 from lwskit.runtime.runnable import Group
 from lwskit.runtime.stats import Histogram
 from lwskit.runtime.tls import CertificateWatcher, TlsFiles
-from lwskit.runtime.webhook import LIMIT, Handler, review
+from lwskit.runtime.webhook import LIMIT, Handler, review, unreadable
 
 PORT = 9443
 DISABLED = -1
 """The port with which nothing is served."""
 SELF_TEST = 10.0
 """Seconds in which the server must answer its own TLS connection."""
+BODY = 30.0
+"""Seconds that the body of a request may take; no API server waits longer for a webhook."""
 _PATH = re.compile(r"((/[a-zA-Z0-9-_]+)+|/)")
 
 
@@ -138,10 +142,25 @@ class WebhookServer:
         stats.in_flight += 1
         started = self._clock.monotonic()
         try:
-            body = await _read(request)
-            status, answer = review(handler, body, request.headers.get("content-type", ""), self._count_panic)
+            body, problem = b"", ""
+            try:
+                async with asyncio.timeout(BODY):
+                    body = await _read(request)
+            except TimeoutError:
+                problem = f"did not arrive within {BODY:g} s"
+            except (aiohttp.ClientPayloadError, HttpProcessingError, web.RequestPayloadError) as error:
+                problem = f"cannot be read: {error}"
+            if problem:
+                status, answer = unreadable(f"the request body {problem}")
+            else:
+                status, answer = review(handler, body, request.headers.get("content-type", ""), self._count_panic)
             stats.requests[str(status)] = stats.requests.get(str(status), 0) + 1
-            return web.Response(status=status, body=answer, content_type="application/json")
+            response = web.Response(status=status, body=answer, content_type="application/json")
+            if problem:
+                # Nothing more is expected of this connection, not even the rest of the body.
+                request.content.feed_eof()
+                response.force_close()
+            return response
         finally:
             stats.in_flight -= 1
             stats.latency.observe(self._clock.monotonic() - started)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import copy
 import json
+from functools import partial
 from typing import Any
 
 import orjson
 import pytest
+import structlog
 
 from lwskit.runtime.errors import Invalid
 from lwskit.runtime.kinds import POD, STATEFUL_SET
@@ -282,3 +284,81 @@ def test_paths() -> None:
     assert mutate_path(POD) == "/mutate--v1-pod"
     assert validate_path(POD) == "/validate--v1-pod"
     assert validate_path(STATEFUL_SET) == "/validate-apps-v1-statefulset"
+
+
+def forgets(obj: Any, *more: Any) -> Any:
+    obj["spec"] = {}
+
+
+async def waits(*arguments: Any) -> Any:
+    return arguments[0]
+
+
+def says_no(obj: Any, warn: Warn) -> Any:
+    return False
+
+
+def warns(obj: Any, warn: Any) -> None:
+    warn(5)
+
+
+def answers(value: Any) -> Any:
+    def handler(request: Obj) -> Any:
+        return value
+
+    return handler
+
+
+HANDLER = "answers.<locals>.handler"
+MADE_WITH = "return a response, made with allowed, denied, errored or patched"
+ASYNC = "a coroutine (handlers are plain functions, not async ones)"
+
+
+@pytest.mark.parametrize(
+    ("handler", "sentence"),
+    [
+        (answers(None), f"{HANDLER} returned None; {MADE_WITH}"),
+        (answers("yes"), f"{HANDLER} returned str; {MADE_WITH}"),
+        (answers({"allowed"}), f"{HANDLER} returned set; {MADE_WITH}"),
+        (partial(answers(None)), f"{HANDLER} returned None; {MADE_WITH}"),
+        (waits, f"waits returned {ASYNC}; {MADE_WITH}"),
+        (answers({"allowed": "no"}), f"{HANDLER} returned str as allowed; it must be True or False"),
+        (answers({"status": "no"}), f"{HANDLER} returned str as status; it must be a Status with an int as its code"),
+        (answers({"status": {"code": "4"}}), f"{HANDLER} returned dict as status; it must be a Status with an int as"),
+        (answers({"patch": 5}), f"{HANDLER} returned int as patch; it must be a list of JSON patch operations"),
+        (answers({"patch": ["x"]}), f"{HANDLER} returned a list with str as patch; it must be a list of JSON patch"),
+        (answers({"warnings": [5, ""]}), f"{HANDLER} returned a list with int, str as warnings; it must be a list of"),
+        (answers({"allowed": True, "x": {1}}), "Type is not JSON serializable: set"),
+        (answers({"allowed": True, "patch": [{"value": {1}}]}), "Type is not JSON serializable: set"),
+        (answers({"allowed": True, "warnings": ["\ud800"]}), "str is not valid UTF-8: surrogates not allowed"),
+        (defaulter(forgets), "forgets returned None; return the object, also when it stays as it is"),
+        (defaulter(forgets, pure=True), "forgets returned None; return the object, also when it stays as it is"),
+        (defaulter(waits), f"waits returned {ASYNC}; return the object, also when it stays as it is"),
+        (validator(create=waits), f"waits returned {ASYNC}; raise an LwskitError to refuse, return None else"),
+        (validator(create=says_no), "says_no returned bool; raise an LwskitError to refuse, return None else"),
+        (chain(answers(None), allowed), f"{HANDLER} returned None; {MADE_WITH}"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_a_handler_returns_wrongly_is_a_500_in_the_answer_and_is_counted(handler: Any, sentence: str) -> None:
+    body = {"request": {"uid": "u1", "operation": "CREATE", "object": {"a": 1}}, "apiVersion": "admission.k8s.io/v1"}
+    panics: list[None] = []
+    with structlog.testing.capture_logs() as logs:
+        status, answer = review(handler, orjson.dumps(body), JSON, lambda: panics.append(None))
+    response = orjson.loads(answer)["response"]
+    assert (status, response["uid"], response["allowed"], response["status"]["code"]) == (200, "u1", False, 500)
+    assert "patch" not in response
+    assert response["status"]["message"].startswith(f"panic: {sentence}")
+    assert response["status"]["message"].endswith(" [recovered]")
+    assert len(panics) == len(logs) == 1
+
+
+def test_warnings_that_are_no_texts_name_their_handler() -> None:
+    answer = ask(validator(create=warns), object={})
+    assert "returned a list with int as warnings" in answer["response"]["status"]["message"]
+
+
+def test_an_error_that_cannot_be_written_is_still_a_500() -> None:
+    def fails(request: Obj) -> Obj:
+        raise ValueError("\ud800")
+
+    assert ask(fails)["response"]["status"] == {"code": 500, "message": "panic: ValueError [recovered]"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import io
 import random
 import ssl
@@ -127,6 +128,47 @@ async def test_a_failing_handler_is_counted(tmp_path: Path) -> None:
     async with running(server) as url, aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusting(ca))) as http:
         assert (await post(http, f"{url}/x"))["response"]["status"]["code"] == 500
     assert server.panics == 1
+
+
+async def test_a_body_that_cannot_be_unpacked_is_a_400_in_the_answer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ca = write(tmp_path)
+    server = make(tmp_path)
+    server.register("/x", lambda request: allowed())
+    session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusting(ca)))
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    async with running(server) as url, session as http:
+        for body in (b"xx", gzip.compress(BODY)[:40], gzip.compress(BODY)[:20] + b"zzzz" * 20):
+            async with http.post(f"{url}/x", data=io.BytesIO(body), headers=headers) as response:
+                assert response.status == 200
+                answer = (await response.json())["response"]
+            assert (answer["allowed"], answer["status"]["code"]) == (False, 400)
+            assert answer["status"]["message"].startswith("the request body ")
+        async with http.post(f"{url}/x", data=io.BytesIO(gzip.compress(BODY)), headers=headers) as response:
+            assert (await response.json())["response"]["allowed"]
+    assert server.panics == 0
+    assert server.stats["/x"].in_flight == 0
+    assert caplog.records == []
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lwskit.runtime.webhook_server.BODY", 0.1)
+    ca = write(tmp_path)
+    server = make(tmp_path)
+    server.register("/x", lambda request: allowed())
+    async with running(server):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting(ca))
+        head = b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+        writer.write(head)
+        async with asyncio.timeout(5):
+            answer = await reader.read()
+        assert b"200 OK" in answer
+        assert b'"code":400,"message":"the request body did not arrive within 0.1 s"' in answer
+        assert server.stats["/x"].in_flight == 0
+        writer.close()
 
 
 async def test_an_open_connection_does_not_hold_up_the_end(tmp_path: Path) -> None:
