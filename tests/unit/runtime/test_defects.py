@@ -344,13 +344,14 @@ async def test_what_an_async_map_does_wrongly_is_counted_and_what_it_raises_on_p
 
     controller = make(clock, nothing)
     with structlog.testing.capture_logs() as logs:
-        for function in (returns_one, unreachable, divides):
+        for function in (returns_one, unreachable, divides, tuples):
             await AsyncDispatcher(controller.queue, from_async_map(function)).on_add(POD_A, False)
-    assert controller.stats.panics == 2
+    assert controller.stats.panics == 3
     assert [entry["error"] for entry in logs if entry["log_level"] == "error"] == [
         f"panic: {returns_one.__qualname__} returned one Request; return a list of them [recovered]",
         "no route",
         "panic: ZeroDivisionError() [recovered]",
+        "panic: tuples is not a coroutine function; make its handler with from_map [recovered]",
     ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from lwskit.runtime.controller.defects import checked_requests
+from lwskit.runtime.controller.defects import Defect, checked_requests, name_of
 from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import Obj, group_of, uid_of, version_of
 from lwskit.runtime.request import Request
@@ -158,7 +158,10 @@ class AsyncMap:
         """
         found: dict[Request, None] = {}
         for obj in objects_of(event):
-            found |= dict.fromkeys(checked_requests(await self._function(obj), self._function))
+            asked: object = self._function(obj)
+            if not isinstance(asked, Awaitable):
+                raise Defect(f"{name_of(self._function)} is not a coroutine function; make its handler with from_map")
+            found |= dict.fromkeys(checked_requests(await asked, self._function))
         return found
 
 
