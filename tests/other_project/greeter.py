@@ -15,6 +15,7 @@ from lwskit.runtime.kinds import CONFIG_MAP, Kind
 from lwskit.runtime.owners import set_controller_reference
 from lwskit.runtime.request import Request
 from lwskit.runtime.upsert import Outcome, create_or_patch, create_or_update
+from lwskit.runtime.webhook import AdmissionDenied, Warn, defaulter, validator
 
 GREETING = Kind("greeter.example", "v1", "Greeting", "greetings")
 
@@ -45,6 +46,21 @@ class Greeter:
                 obj["status"] = {"writtenAt": rfc3339(self.clock.now())}
 
             await create_or_patch(self.client, GREETING, place, told)
+
+
+def default(greeting: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
+    """Who is not named is the world."""
+    greeting["spec"].setdefault("name", "world")
+    return greeting
+
+
+def check(greeting: dict[str, Any], warn: Warn) -> None:
+    """Nobody is greeted without a name."""
+    if not greeting["spec"]["name"]:
+        raise AdmissionDenied("spec.name is empty")
+
+
+defaults, validation = defaulter(default), validator(create=check)
 
 
 def controller(client: Client, cache: Cache, clock: Clock, rng: random.Random) -> Controller:

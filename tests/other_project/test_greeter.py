@@ -7,7 +7,7 @@ import greeter
 import pytest
 from greeter import GREETING, Greeter
 
-from lwskit.runtime.errors import AlreadyExists, Conflict
+from lwskit.runtime.errors import AlreadyExists, Conflict, Forbidden
 from lwskit.runtime.kinds import CONFIG_MAP
 from lwskit.runtime.request import Request
 from lwskit.testing import fake
@@ -91,6 +91,15 @@ async def test_the_controller_writes_repairs_and_leaves_nothing_behind(cluster, 
     await cluster.eventually(lambda: cluster.gone(CONFIG_MAP, "g"))
 
 
+async def test_a_greeting_has_a_name(cluster):
+    hook = await cluster.webhook(GREETING, mutate=greeter.defaults, validate=greeter.validation)
+    assert (await cluster.create(GREETING, {"metadata": {"name": "g"}, "spec": {}}))["spec"] == {"name": "world"}
+    with pytest.raises(Forbidden, match=r"spec\.name is empty"):
+        await cluster.create(GREETING, {"metadata": {"name": "h"}, "spec": {"name": ""}})
+    assert [request["operation"] for request in hook.requests] == ["CREATE"] * 4
+
+
+@pytest.mark.virtual_only("an hour would pass")
 async def test_it_goes_on_after_an_hour_without_a_server(cluster, running):
     with running.interceptor.watches_down():
         await cluster.patch(GREETING, "g", {"spec": {"name": "Grace"}})

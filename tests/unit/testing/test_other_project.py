@@ -24,5 +24,6 @@ def test_another_project_tests_its_controller_with_what_is_installed(tmp_path: P
         timeout=100,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    written = len(re.findall(r"^async def test_", (PROJECT / "test_greeter.py").read_text(), re.MULTILINE))
+    sources = "".join(path.read_text() for path in PROJECT.glob("test_*.py"))
+    written = len(re.findall(r"^async def test_", sources, re.MULTILINE))
     assert f"{written} passed" in done.stdout
