@@ -86,7 +86,7 @@ def metadata(kind: Kind, obj: Mapping[str, Any]) -> Mapping[str, Any]:
     """The metadata of an object to be written. Raises InvalidRequest without any."""
     _check(kind)
     meta = obj.get("metadata") if isinstance(obj, Mapping) else None
-    if not isinstance(meta, Mapping) or not meta:
+    if not isinstance(meta, Mapping):
         what = "it has no metadata" if isinstance(obj, Mapping) else f"{type(obj).__name__} is no object"
         raise InvalidRequest(f"a {kind.kind} to be written needs metadata with its name; {what}")
     return meta

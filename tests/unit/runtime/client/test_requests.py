@@ -13,7 +13,7 @@ from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.requests import PatchType
 from lwskit.runtime.client.transport import HttpRequest, HttpResponse
 from lwskit.runtime.errors import ApiError, InvalidRequest, NotFound
-from lwskit.runtime.kinds import CONFIG_MAP, NODE, POD, Kind
+from lwskit.runtime.kinds import CONFIG_MAP, NODE, POD, TOKEN_REVIEW, Kind
 from lwskit.testing import fake
 
 
@@ -127,7 +127,7 @@ def test_a_path_that_nothing_serves_is_named_with_what_may_be_missing():
         requests.read(HttpResponse(404, b"404 page not found"), requests.list_(POD, "d"))
 
 
-@pytest.mark.parametrize("obj", [{}, None, [], "x", {"metadata": None}, {"metadata": {}}, {"metadata": "x"}])
+@pytest.mark.parametrize("obj", [{}, None, [], "x", {"metadata": None}, {"metadata": "x"}])
 async def test_what_is_no_object_is_not_written(obj: Any):
     client = fake.client()
     for verb in (client.create, client.update, partial(client.apply, field_manager="m")):
@@ -138,6 +138,13 @@ async def test_what_is_no_object_is_not_written(obj: Any):
     with pytest.raises(InvalidRequest, match="a ConfigMap to be written needs metadata with its name"):
         await client.patch_from(CONFIG_MAP, obj, obj)
     assert client.interceptor.requests == []
+
+
+async def test_a_review_has_no_name():
+    review = {"metadata": {}, "spec": {"token": "x"}}
+    assert (await fake.client().create(TOKEN_REVIEW, review))["status"] is not None
+    with pytest.raises(InvalidRequest, match="is for one ConfigMap, so it needs a name"):
+        await fake.client().update(CONFIG_MAP, {"metadata": {}})
 
 
 @pytest.mark.parametrize("value", [{1}, object(), float, 2**70, "\ud800", {5: 1}])
