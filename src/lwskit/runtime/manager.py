@@ -276,8 +276,7 @@ class Manager:
             # Another process may lead already: nothing here may finish what it was doing.
             self._graceful = 0.0
             self._abort.set()
-            self._error = self._error or error
-        if self._error is None and not self._stopping:
+        if self._error is None and (not self._stopping or isinstance(error, LeaderElectionLost)):
             self._error = error
             log.error("a runnable failed, the manager ends", runnable=name, error=str(error) or repr(error))
         elif self._error is not error:

@@ -536,8 +536,9 @@ async def test_a_lost_lease_ends_the_manager_without_waiting(clock: Clock) -> No
     controller.queue.add(Request("n", "a"))
     await clock.sleep(1)
     elector.lost.set()
-    with pytest.raises(LeaderElectionLost, match=r"^leader election lost$"):
+    with structlog.testing.capture_logs() as logs, pytest.raises(LeaderElectionLost, match=r"^leader election lost$"):
         await task
+    assert [entry["error"] for entry in logs if entry["log_level"] == "error"] == ["leader election lost"]
     assert clock.monotonic() == 2
     assert ended == [2]
 
