@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable
 from typing import Any
@@ -86,15 +87,14 @@ def odd(rng: random.Random) -> Any:
         case 2 | 3:
             return rng.choice(NUMBERS)
         case 4:
-            value: Any = rng.choice(EMPTY)
+            value: Any = copy.deepcopy(rng.choice(EMPTY))
             for _ in range(rng.choice((2, 50, 300, 600))):
                 value = [value] if rng.random() < 0.5 else {rng.choice(("a", "spec", "")): value}
             return value
         case 5:
             return [odd(rng) for _ in range(rng.choice((1, 3, 20)))] if rng.random() < 0.5 else ["x"] * 500
         case _:
-            value = rng.choice(EMPTY)
-            return value.copy() if isinstance(value, dict | list) else value
+            return copy.deepcopy(rng.choice(EMPTY))
 
 
 def _replace(rng: random.Random, owner: Any, key: Any) -> None:
