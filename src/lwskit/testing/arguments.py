@@ -72,6 +72,7 @@ def kinds_of(crds: Iterable[Obj]) -> list[Kind]:
 
 def check_kind(kind: object, call: str) -> None:
     """Raise TypeError, naming the call, for anything but a Kind."""
+    __tracebackhide__ = True
     if not isinstance(kind, Kind):
         own = f"; for a kind of your own write Kind(group, version, {kind!r}, plural)" if isinstance(kind, str) else ""
         raise TypeError(f"{call} takes a Kind such as lwskit.runtime.kinds.POD, not {_shown(kind)}{own}")
@@ -82,6 +83,7 @@ def body_of(kind: Kind, obj: Obj, namespace: str, call: str) -> Obj:
 
     Raises TypeError for what is no object, ConfigurationError for one that names another namespace.
     """
+    __tracebackhide__ = True
     meta = obj.get("metadata") if isinstance(obj, dict) else None
     if not isinstance(meta, dict):
         raise TypeError(f"{call} takes an object, a dict with metadata, not {_shown(obj)}")

@@ -15,6 +15,7 @@ from lwskit.runtime.cache.delegating import DelegatingClient
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.controller.controller import Controller
+from lwskit.runtime.controller.defects import checked_result
 from lwskit.runtime.errors import LwskitError
 from lwskit.runtime.events import Recorder
 from lwskit.runtime.manager import Manager, ManagerError
@@ -107,7 +108,7 @@ class TestManager:
 
         async def reconcile(request: Request) -> Result | None:
             try:
-                return await inner(request)
+                return checked_result(await inner(request), controller.name)
             except Exception as error:
                 if not isinstance(error, LwskitError | OSError):
                     self._first.setdefault(controller.name, error)

@@ -43,6 +43,7 @@ _MARKERS = (
 
 _FAILED = pytest.StashKey[bool]()
 _CLUSTER: pytest.StashKey[TestCluster] = pytest.StashKey()
+_PLUGIN_MISSING = "this test needs pytest-asyncio: pip install 'pytest-asyncio>=1.4'"
 _MODE_MISSING = (
     'pytest-asyncio leaves this coroutine function alone: put asyncio_mode = "auto" into [tool.pytest.ini_options] of '
     "pyproject.toml (asyncio_mode = auto into [pytest] of pytest.ini), or mark the test with @pytest.mark.asyncio"
@@ -124,19 +125,23 @@ def _is_ours(item: pytest.Item) -> bool:
                 return True
             if name not in made.argnames:
                 break  # Replaced, and not built upon the one before.
-    return False
+    used = vars(getattr(item, "module", None)).values() if hasattr(item, "module") else ()
+    names = (str(getattr(one, "__module__", None) or getattr(one, "__name__", "")) for one in used)
+    return any(name.startswith("lwskit.testing") for name in names)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Fail a coroutine function that nobody would run, before its fixtures are made on the wrong loop."""
-    if not _is_ours(item) or not inspect.iscoroutinefunction(getattr(item, "obj", None)):
+    if not inspect.iscoroutinefunction(getattr(item, "obj", None)) or item.get_closest_marker("anyio") is not None:
         return
-    if _asyncio_fixture is None or not item.config.pluginmanager.hasplugin("asyncio"):
-        pytest.fail("this test needs pytest-asyncio: pip install 'pytest-asyncio>=1.4'", pytrace=False)
-    mode = item.config.getoption("asyncio_mode", None) or item.config.getini("asyncio_mode")
-    if item.get_closest_marker("asyncio") is None and str(getattr(mode, "value", mode)) != "auto":
-        pytest.fail(_MODE_MISSING, pytrace=False)
+    installed = _asyncio_fixture is not None and item.config.pluginmanager.hasplugin("asyncio")
+    if installed:
+        mode = item.config.getoption("asyncio_mode", None) or item.config.getini("asyncio_mode")
+        if item.get_closest_marker("asyncio") is not None or str(getattr(mode, "value", mode)) == "auto":
+            return
+    if _is_ours(item):
+        pytest.fail(_MODE_MISSING if installed else _PLUGIN_MISSING, pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -260,17 +260,19 @@ class VirtualClock:
 
     def now(self) -> datetime:
         """The virtual date and time, in UTC."""
+        __tracebackhide__ = True
         return EPOCH + timedelta(seconds=self.monotonic())
 
     def monotonic(self) -> float:
         """Virtual seconds since the loop was made. Raises VirtualTimeError outside a loop unless one was given."""
+        __tracebackhide__ = True
         try:
             return (self._loop or asyncio.get_running_loop()).time()
-        except RuntimeError as e:
+        except RuntimeError:
             raise VirtualTimeError(
                 "virtual time is that of an event loop, and none runs here: make the test `async def`, "
                 "or take lwskit.testing.clock.FakeClock, which needs none"
-            ) from e
+            ) from None
 
     async def sleep(self, seconds: float) -> None:
         """Let that many virtual seconds pass, which takes no real time. Cancelling it ends the wait."""

@@ -172,6 +172,11 @@ def test_the_marker_of_pytest_asyncio_does_as_well(project):
     project.runpytest("--asyncio-mode=strict").assert_outcomes(passed=1)
 
 
+def test_so_it_is_for_a_test_that_only_imports_from_here(project):
+    project.makepyfile("from lwskit.testing import fake\n\nasync def test_one():\n    fake.client()\n")
+    assert "put asyncio_mode" in project.runpytest("--asyncio-mode=strict").stdout.str()
+
+
 def test_fixtures_of_the_same_names_are_another_projects_business(project):
     project.makepyfile(
         """
