@@ -31,7 +31,7 @@ class LeftBehind(LwskitError):
 
 
 async def add_namespace(client: Client, name: str, first: str, labels: Mapping[str, str] | None = None) -> None:
-    """Make a namespace of a test. Raises AlreadyExists."""
+    """Make a namespace of a test. Raises AlreadyExists. When cancelled, it may or may not be there."""
     meta = {"name": name, "labels": {**(labels or {}), TEST_LABEL: first}}
     await client.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
 

@@ -89,7 +89,7 @@ async def register(
     operations: Sequence[str],
     settings: Mapping[str, Any],
 ) -> TestWebhook:
-    """What `TestCluster.webhook` does."""
+    """What `TestCluster.webhook` does. When cancelled, what was registered goes with the cluster's `cleanup`."""
     if mutate is None and validate is None:
         raise ConfigurationError("cluster.webhook needs a handler: give `mutate`, `validate` or both")
     for name, given in (("mutate", mutate), ("validate", validate)):
