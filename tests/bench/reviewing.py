@@ -12,7 +12,8 @@ from typing import Any
 import jsonpatch
 import orjson
 
-from lwskit.admission.webhooks import defaulted, handlers
+from lwskit.admission.sets import defaulted
+from lwskit.admission.webhooks import handlers
 from lwskit.api import names
 from lwskit.runtime.patch import json_patch
 from lwskit.runtime.webhook import Handler, review
