@@ -16,8 +16,9 @@ from lwskit.runtime.cache.part import Part
 from lwskit.runtime.cache.relist import Relist, is_same
 from lwskit.runtime.cache.resync import Resync
 from lwskit.runtime.cache.settings import Scope
+from lwskit.runtime.cache.soundness import name_of, object_fault
 from lwskit.runtime.cache.store import IndexFunction, Store
-from lwskit.runtime.cache.transform import Transform, of_own, strip_managed_fields
+from lwskit.runtime.cache.transform import StripManagedFields, Transform, of_own, strip_managed_fields
 from lwskit.runtime.cache.view import Handler, View, Views
 from lwskit.runtime.cache.watcher import Watcher
 from lwskit.runtime.client.client import Client
@@ -264,8 +265,7 @@ class Informer:
         answer without the object (a Status), of another namespace or that the selectors do not match is left to the
         watch, and everything is before the first list. Specification: architecture, rule 5.
         """
-        meta = obj.get("metadata") or {}
-        if obj.get("kind", self.kind.kind) != self.kind.kind or "name" not in meta:
+        if obj.get("kind", self.kind.kind) != self.kind.kind or object_fault(obj):
             return False
         key = key_of(obj)
         part = self._part(key)
@@ -305,9 +305,22 @@ class Informer:
 
     def _prepared(self, transform: Transform, obj: Obj) -> Obj:
         try:
-            return transform(obj)
-        except Exception:
-            log.exception("transform failed, storing the object as it came", kind=self.kind.qualified)
+            result = transform(obj)
+            if isinstance(getattr(transform, "__self__", transform), StripManagedFields):
+                return result
+            if fault := object_fault(result):
+                raise TypeError(f"it returned {result!r:.80}, which has {fault}; it has to return an object")
+            if key_of(result) != key_of(obj):
+                raise ValueError(f"it returned {key_of(result)}; it has to leave name and namespace as they are")
+            return result
+        except Exception as e:
+            log.error(
+                "transform failed; the object is stored as it came",
+                kind=self.kind.qualified,
+                function=name_of(transform),
+                object=str(key_of(obj)),
+                error=f"{type(e).__name__}: {e}",
+            )
             return obj
 
     def _listed(self, transform: Transform, obj: Obj) -> Obj:
@@ -397,7 +410,7 @@ class Informer:
         yield from self._audience.drain()
         yield from relist.release()
         part.synced = True
-        if first and all(part.synced for part in self._parts):
+        if not self.synced.is_set() and all(part.synced for part in self._parts):
             self.synced.set()
             for registration in self._audience.registrations:
                 registration.caught_up()

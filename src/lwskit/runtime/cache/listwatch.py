@@ -13,8 +13,10 @@ from typing import Any, TypeAlias
 
 import orjson
 
+from lwskit.runtime.cache.backoff import Backoff
 from lwskit.runtime.cache.lines import Line
 from lwskit.runtime.cache.release import release
+from lwskit.runtime.cache.soundness import list_fault, metadata_fault, object_fault, without_nulls
 from lwskit.runtime.errors import (
     ApiError,
     ConnectionFailed,
@@ -35,12 +37,17 @@ IDLE_MARGIN = 5.0
 INITIAL_SILENCE = 30.0
 """Seconds without a byte after which a server is taken not to know streaming lists."""
 SHORT_WATCH = 1.0
+FEW_SHORT = 3
+"""So many watches in a row may end within SHORT_WATCH seconds, all with events, before the next one has to wait."""
 SETTLE = 1.0
 """Seconds that a watch opened again after a failure is given to bring what was missed."""
 MISSING_KIND_DELAY = 10.0
 """The longest wait, in seconds, between attempts to list a kind that the server does not serve (yet)."""
+LONGEST_WAIT = 300.0
+"""Seconds that a server may ask for before the next attempt; who asks for more is asked again after these."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _CHANGES = ("MODIFIED", "ADDED", "DELETED")
+_NOTHING: Obj = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,27 +108,6 @@ class Wait:
 
 
 Step: TypeAlias = ListPage | OpenWatch | Wait
-
-
-class Backoff:
-    """Growing waits: 0.8 s · 2ⁿ up to 30 s, each times 1…2 at random; anew after two minutes without use."""
-
-    BASE, CAP, RESET = 0.8, 30.0, 120.0
-
-    def __init__(self, rng: random.Random) -> None:
-        self._rng = rng
-        self._next = self.BASE
-        self._used: float | None = None
-
-    def step(self, now: float) -> float:
-        """The next wait in seconds; `now` is monotonic seconds."""
-        if self._used is not None and now - self._used > self.RESET:
-            self._next = self.BASE
-        wait = self._next * (1 + self._rng.random())
-        self._next = min(self._next * 2, self.CAP)
-        # Counted from the end of the wait: waiting is not health.
-        self._used = now + wait
-        return wait
 
 
 class _Phase(Enum):
@@ -192,6 +178,7 @@ class ListWatch:
         self._synthetic = False
         self._opened = 0.0
         self._count = 0
+        self._short = 0
 
     # What to do.
 
@@ -254,17 +241,22 @@ class ListWatch:
     # What came of a list.
 
     def listed(self, body: Obj, now: float) -> Replace | None:
-        """A page came; returns the whole content when it was the last. A body that is no list fails it."""
-        meta = body.get("metadata")
-        items = body.get("items") or []
-        if not isinstance(meta, dict) or not isinstance(items, list):
-            self.list_failed(InternalError(f"the list of {self.kind.plural} is not a list: no metadata or items"), now)
+        """A page came; returns the whole content when it was the last. A body that is no list fails it.
+
+        So does an item that cannot be read: without it the list would say that the object is gone.
+        """
+        fault = list_fault(body, self.kind)
+        if fault:
+            self.list_failed(InternalError(f"the answer to a list of {self.kind.plural} is none: {fault}"), now)
             return None
         pages = self._pages
         assert pages is not None, "listed() follows a ListPage step"
-        for item in items:
-            if not isinstance(item, dict) or not (item.get("metadata") or {}).get("name"):
-                continue
+        meta = body["metadata"]
+        for item in body.get("items") or ():
+            without_nulls(item)
+            if fault := object_fault(item):
+                self.list_failed(InternalError(f"an item in the list of {self.kind.plural} has {fault}"), now)
+                return None
             # Items of a list carry no type; those of a watch do.
             item.setdefault("apiVersion", self.kind.api_version)
             item.setdefault("kind", self.kind.kind)
@@ -275,7 +267,7 @@ class ListWatch:
                 self._paginated = True
             return None
         self._pages = None
-        return self._replace(pages.items, meta.get("resourceVersion", ""))
+        return self._replace(pages.items, meta["resourceVersion"])
 
     def list_failed(self, error: LwskitError, now: float) -> None:
         """A page could not be had."""
@@ -309,7 +301,6 @@ class ListWatch:
 
     def received(self, line: Line, now: float) -> WatchEvent | None:
         """A line of the stream came. Returns what it means for the content, if anything; see `leaving` afterwards."""
-        self._count += 1
         try:
             event = orjson.loads(line)
             kind, obj = event["type"], event["object"]
@@ -323,13 +314,19 @@ class ListWatch:
         # Nearly all events pass the short question; the long one knows all that may come.
         try:
             meta = obj["metadata"]
-            plain = meta["name"] and obj["kind"] == self._kind_name and obj["apiVersion"] == self._api_version
+            plain = (
+                obj["kind"] == self._kind_name
+                and obj["apiVersion"] == self._api_version
+                and meta["name"]
+                and type(meta["name"]) is type(meta["uid"]) is type(meta["resourceVersion"]) is str
+                and type(meta.get("namespace", "")) is str
+                and type(meta.get("labels", _NOTHING)) is type(meta.get("annotations", _NOTHING)) is dict
+            )
         except (KeyError, TypeError):
             plain = False
-        if not (plain and kind in _CHANGES) and not self._expected(kind, obj):
-            what = obj.get("kind", "an object without kind") if isinstance(obj, dict) else "no object"
-            self.skipped = f"{kind} of {what}"
+        if not (plain and kind in _CHANGES) and not self._expected(kind, obj, now):
             return None
+        self._count += 1
         if self._phase is _Phase.STREAM:
             return self._collect(kind, obj)
         if kind != "ADDED":
@@ -351,8 +348,9 @@ class ListWatch:
         if self.leaving:
             return
         self.leaving = True
-        short = self._count == 0 and now - self._opened < SHORT_WATCH
-        if short:
+        short = now - self._opened < SHORT_WATCH
+        self._short = self._short + 1 if short else 0
+        if short and self._count == 0:
             text = f"the watch of {self.kind.plural} ended within {SHORT_WATCH:g} s without an event"
             failure = error or InternalError(text)
             if self._phase is _Phase.STREAM:
@@ -367,19 +365,46 @@ class ListWatch:
             if error is not None and self._count == 0:
                 # Silence instead of initial events: this server ignored the request for them.
                 self._plain_list(error)
-            elif now - self._opened < SHORT_WATCH:
+            elif short:
                 self._wait = Wait(self._backoff.step(now), error)
+        elif self._short > FEW_SHORT:
+            # Whatever ends them would otherwise be asked as fast as it answers.
+            text = f"the last {self._short} watches of {self.kind.plural} ended within {SHORT_WATCH:g} s each"
+            self._turn(False)
+            self._pause(error or InternalError(text), now)
 
     # Inside.
 
-    def _expected(self, kind: Any, obj: Any) -> bool:
-        if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK") or not isinstance(obj, dict):
+    def failed(self, error: LwskitError, now: float) -> None:
+        """What came could not be worked up, for a reason that nobody thought of."""
+        self.leaving = True
+        self._pages = None
+        # What a streaming list brings to grief may do well as a plain one.
+        plain = self._phase is _Phase.STREAM
+        self._end_round(error, now)
+        if plain:
+            self._phase = _Phase.LIST
+
+    def _expected(self, kind: Any, obj: Any, now: float) -> bool:
+        """Whether a line is an event of the kind after all; what is none is passed over."""
+        is_change = kind in _CHANGES
+        ours = isinstance(obj, dict) and obj.get("kind") == self._kind_name
+        ours = ours and obj.get("apiVersion") == self._api_version and (is_change or kind == "BOOKMARK")
+        fault = ""
+        if ours:
+            without_nulls(obj)
+            fault = object_fault(obj) if is_change else metadata_fault(obj)
+            if not fault and not is_change and not version_of(obj):
+                fault = "no resourceVersion"
+            if not fault:
+                return True
+        if ours and self._phase is _Phase.STREAM:
+            # Without it the list would say that the object is gone.
+            self._stream_failed(InternalError(f"a {kind} in the list of {self.kind.plural} has {fault}"), now)
             return False
-        if not isinstance(obj.get("metadata"), dict):
-            return False
-        if kind != "BOOKMARK" and not obj["metadata"].get("name"):
-            return False
-        return obj.get("kind") == self.kind.kind and obj.get("apiVersion") == self.kind.api_version
+        what = obj.get("kind", "an object without kind") if isinstance(obj, dict) else "no object"
+        self.skipped = f"{kind} of {what}" + (f" with {fault}" if fault else "")
+        return False
 
     def _collect(self, kind: str, obj: Obj) -> Replace | None:
         if kind == "BOOKMARK":
@@ -446,7 +471,7 @@ class ListWatch:
         if isinstance(error, NotFound):
             seconds = min(seconds, MISSING_KIND_DELAY)
         if isinstance(error, ApiError) and error.retry_after:
-            seconds = max(seconds, error.retry_after)
+            seconds = max(seconds, min(error.retry_after, LONGEST_WAIT))
         self.last_error = error
         self._wait = Wait(seconds, error, failed)
 

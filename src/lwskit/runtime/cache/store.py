@@ -8,6 +8,7 @@ from typing import TypeAlias
 import structlog
 
 from lwskit.runtime.cache.release import release
+from lwskit.runtime.cache.soundness import name_of
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.objects import Key, Obj, Selector, labels_of
 
@@ -38,13 +39,23 @@ class _Index:
     def put(self, key: Key, obj: Obj) -> None:
         before = self.values.get(key, ())
         try:
-            after = tuple(self.function(obj))
-        except Exception:
+            found = self.function(obj)
+            if found is None or type(found) is str:
+                raise TypeError(f"it returned {found!r}; it has to return a list of values")
+            after = tuple(found)
+            if before == after:
+                return
+            hash(after)
+        except Exception as e:
             # A function that cannot read one object must not keep the others from the store.
-            log.exception("index function failed", index=self.name, object=str(key))
+            log.error(
+                "index function failed; the object is not found under this index",
+                index=self.name,
+                function=name_of(self.function),
+                object=str(key),
+                error=f"{type(e).__name__}: {e}",
+            )
             after = ()
-        if before == after:
-            return
         for value in before:
             if value not in after:
                 _drop(self.keys, value, key)
@@ -53,7 +64,7 @@ class _Index:
         if after:
             self.values[key] = after
         else:
-            del self.values[key]
+            self.values.pop(key, None)
 
     def remove(self, key: Key) -> None:
         for value in self.values.pop(key, ()):

@@ -15,7 +15,7 @@ from lwskit.runtime.client import requests
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.transport import StreamResponse
 from lwskit.runtime.clock import Clock
-from lwskit.runtime.errors import ApiError, ConnectionFailed, Expired, LwskitError, NotFound
+from lwskit.runtime.errors import ApiError, ConnectionFailed, Expired, InternalError, LwskitError, NotFound
 from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import Obj
 
@@ -87,21 +87,27 @@ class Watcher:
         """Hand every event to `sink`, in order, until cancelled; then the stream is closed and the cancellation passes.
 
         `sink` is called synchronously. `replace`, where given, is awaited with each whole content instead, and nothing
-        more is read meanwhile. An error that either raises ends the run.
+        more is read meanwhile. An exception of either, or any other that is not foreseen, is logged and ends the round;
+        only a LwskitError, which says what the program has to do otherwise, ends the run.
         """
         machine = self._machine
         while True:
             step = machine.next(self._clock.monotonic())
-            match step:
-                case Wait(seconds, error, failed):
-                    self._tell(error, seconds)
-                    if failed and error is not None:
-                        self._on_error(error)
-                    await self._clock.sleep(seconds)
-                case ListPage(query):
-                    await self._list(query, sink, replace)
-                case OpenWatch():
+            if isinstance(step, Wait):
+                self._tell(step.error, step.seconds)
+                if step.failed and step.error is not None:
+                    self._tell_handler(step.error)
+                await self._clock.sleep(step.seconds)
+                continue
+            try:
+                if isinstance(step, ListPage):
+                    await self._list(step.query, sink, replace)
+                else:
                     await self._watch(step, sink, replace)
+            except LwskitError:
+                raise
+            except Exception as e:
+                self._unexpected(e)
 
     async def _list(self, query: Mapping[str, Any], sink: Sink, replace: Replacer | None) -> None:
         request = requests.list_(self._kind, self._namespace, **self._selectors, **query)
@@ -151,6 +157,20 @@ class Watcher:
         finally:
             if settling is not None:
                 settling.cancel()
+
+    def _tell_handler(self, error: LwskitError) -> None:
+        try:
+            self._on_error(error)
+        except Exception:
+            log.exception("handler of watch errors failed", kind=self._kind.qualified, handler=repr(self._on_error))
+
+    def _unexpected(self, exception: Exception) -> None:
+        text = f"following {self._kind.plural} failed with {type(exception).__name__}: {exception}"
+        error = InternalError(text)
+        if str(error) != self._told:
+            log.exception("list or watch failed unexpectedly; trying again", kind=self._kind.qualified)
+            self._told = str(error)
+        self._machine.failed(error, self._clock.monotonic())
 
     def _settled(self) -> None:
         self._machine.settled()

@@ -118,8 +118,8 @@ async def test_an_answer_goes_to_the_informers_that_select_it(cache_of: Make) ->
 async def test_an_informer_that_dies_ends_the_cache_with_its_error(cache_of: Make) -> None:
     cache, script = cache_of()
     cache.informer(POD)
-    script.parts.append(RuntimeError("transport broken"))
-    with pytest.raises(RuntimeError, match="transport broken"):
+    script.parts.append(ConfigurationError("this client has no server"))
+    with pytest.raises(ConfigurationError, match="this client has no server"):
         await cache.run()
     assert not cache.running
 

@@ -14,6 +14,7 @@ import structlog
 from lwskit.runtime.cache.cache import Cache
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock
+from lwskit.runtime.errors import LwskitError
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.manager import Manager
 from lwskit.runtime.objects import Obj
@@ -36,8 +37,8 @@ class Idle:
         pass
 
 
-class Killed(Exception):
-    pass
+class Killed(LwskitError):
+    """Of those errors that a watch does not answer with another attempt."""
 
 
 async def running(clock: Clock) -> tuple[asyncio.Task[None], list[asyncio.Task[Any]]]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import structlog
 
-from lwskit.runtime.cache.listwatch import Backoff
+from lwskit.runtime.cache.backoff import Backoff
 from lwskit.runtime.cache.watcher import Watcher
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock
@@ -95,9 +95,9 @@ async def test_a_bookmark_moves_the_last_version_and_no_handler_is_called(start:
     assert run.recorder.calls == []
 
 
-@pytest.mark.parametrize("version", ["0", ""])
-async def test_in_a_watch_from_0_added_events_do_not_move_the_version(start: Start, version: str) -> None:
+async def test_in_a_watch_from_0_added_events_do_not_move_the_version(start: Start) -> None:
     """70 §17 Cache 6: what a watch without a version brings at first says nothing of how far it is."""
+    version = "0"
     first = Stream(2.0, event("ADDED", pod("b", 90)), event("ADDED", pod("a", 5)))
     second = Stream(2.0, event("ADDED", pod("c", 91)), event("MODIFIED", pod("a", 92)))
     run = await start(Listing([], version), first, second, settle=5)
@@ -218,7 +218,7 @@ async def test_events_that_are_no_objects_of_the_kind_are_skipped(start: Start) 
     assert run.stored() == ["a@8"]
     assert [entry["what"] for entry in logs if entry["event"] == "passed over in a watch"] == [
         "ADDED of Table",
-        "ADDED of Pod",
+        "ADDED of Pod with no metadata",
         "STRANGE of Pod",
         "ADDED of Service",
         "ADDED of no object",
