@@ -8,7 +8,7 @@ import pytest
 from lwskit.runtime.cache.cache import Cache
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.errors import NotFound
-from lwskit.runtime.kinds import CONFIG_MAP, POD, STATEFUL_SET
+from lwskit.runtime.kinds import CONFIG_MAP, DEPLOYMENT, POD, STATEFUL_SET
 from lwskit.runtime.objects import condition_of
 from lwskit.testing.arguments import kinds_of
 from lwskit.testing.cluster import ClusterOptions
@@ -172,8 +172,16 @@ async def test_gone(cluster):
 
 async def test_the_report_shows_objects_events_and_requests(cluster):
     await cluster.create(POD, pod())
-    text = await describe(cluster, *kinds_of([WIDGETS]))
-    assert "Pod p " in text
+    (widget,) = kinds_of([WIDGETS])
+    await cluster.create(widget, {"metadata": {"name": "w"}})
+    meta, spec = {"labels": {"a": "b"}}, {"containers": [{"name": "c", "image": "i"}]}
+    template = {"metadata": meta, "spec": spec}
+    web = {"metadata": {"name": "web"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
+    await cluster.create(DEPLOYMENT, web)
+    text = await describe(cluster)
+    assert "Widget w " in text
+    assert "Deployment web " in text
+    assert text.count("Pod p ") == 1
     assert "phase=Pending" in text
     assert "last requests of program" in text
     assert "200" in text
