@@ -105,7 +105,7 @@ GROUP_RESTART_BUDGET_EXHAUSTED_ANNOTATION: Final = PREFIX + "group-restart-budge
 """`true` on the leader of a group that used up its restarts."""
 
 GROUP_RECREATE_PENDING_ANNOTATION: Final = PREFIX + "group-recreate-pending"
-"""Set on a leader whose recreation waits for the back-off to end (20 §12.1)."""
+"""On a leader whose recreation waits for the back-off to end: the name of the pod that failed (20 §12.1)."""
 
 RECOVER_ANNOTATION: Final = PREFIX + "recover"
 """`true`, set by the user on an exhausted leader, gives its group a fresh budget."""
@@ -255,6 +255,7 @@ EVENT_FAILED_UPDATE: Final = "FailedUpdate"
 EVENT_RECREATE_GROUP: Final = "RecreateGroup"
 EVENT_RESTART_BUDGET_EXCEEDED: Final = REASON_RESTART_BUDGET_EXCEEDED
 EVENT_GROUP_RESTART_BACKOFF: Final = "GroupRestartBackoff"
+EVENT_RESTART_COUNTS_UNREADABLE: Final = "RestartCountsUnreadable"
 EVENT_GROUP_REPLACEMENT_DEFERRED: Final = "GroupReplacementDeferred"
 EVENT_GROUP_REPLACEMENT_ADMITTED: Final = "GroupReplacementAdmitted"
 EVENT_UNEXPECTED_POD_GROUP_OWNER: Final = "UnexpectedPodGroupOwner"

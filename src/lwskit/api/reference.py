@@ -159,8 +159,8 @@ ANNOTATIONS: Final = (
         names.GROUP_RESTART_COUNTS_ANNOTATION,
         "sets",
         "JSON object: `<revision>/<group index>` to the number of restarts",
-        GROUPS,
-        GROUPS,
+        f"{GROUPS}; {SETS} (drops what is gone)",
+        BOTH,
         NEWEST,
     ),
     Entry(
@@ -174,7 +174,7 @@ ANNOTATIONS: Final = (
     Entry(
         names.GROUP_RECREATE_PENDING_ANNOTATION,
         "leader pods of groups that wait for the end of a back-off",
-        "not empty",
+        "name of the pod that failed",
         GROUPS,
         GROUPS,
         NEWEST,
@@ -182,7 +182,7 @@ ANNOTATIONS: Final = (
     Entry(
         names.RECOVER_ANNOTATION,
         "leader pods of groups without a restart left",
-        "`true` gives the group a fresh budget",
+        "`true`, set while the leader terminates, gives the group a fresh budget",
         USER,
         GROUPS,
         NEWEST,

@@ -5,12 +5,14 @@ Specification: 20 §10, §11, in the order of §10.2.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lwskit.api import names
-from lwskit.groups import ownership, placement, restarts, revisions, services, spec, templates
+from lwskit.groups import budget, gates, ownership, placement, restarts, revisions, services, spec, templates
 from lwskit.groups.identity import is_leader
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import DecisionError, MemberSnapshot
-from lwskit.groups.ports import Scheduler, WorkerBackend
+from lwskit.groups.ports import LeaderBackend, Scheduler, WorkerBackend
 from lwskit.runtime.kinds import NODE, POD, SERVICE
 from lwskit.runtime.objects import (
     Key,
@@ -22,14 +24,18 @@ from lwskit.runtime.objects import (
     key_of,
     labels_of,
     ref_of,
+    uid_of,
 )
-from lwskit.runtime.plan import AnyAction, Create, Decision, Emit, Event, NeedFresh, OnError, Plan
+from lwskit.runtime.plan import AnyAction, Create, Decision, Emit, Event, Modify, NeedFresh, OnError, Plan
 from lwskit.runtime.request import Result
 
 _REVISION_DELAY = 1.0
+_GATE_DELAY = 10.0
 
 
-def decide(snapshot: MemberSnapshot, workers: WorkerBackend, scheduler: Scheduler | None = None) -> Decision:
+def decide(
+    snapshot: MemberSnapshot, leaders: LeaderBackend, workers: WorkerBackend, scheduler: Scheduler | None = None
+) -> Decision:
     """The plan for a pod, live or (`snapshot.deleted`) as it was last seen.
 
     Raises DecisionError where the pod lacks a label or something of an earlier group is in the way; the reconcile is
@@ -47,13 +53,36 @@ def decide(snapshot: MemberSnapshot, workers: WorkerBackend, scheduler: Schedule
     if lws is None:
         return _without_set(snapshot, pod)
     if is_deleting(lws):
-        return Plan(note="the set is being deleted; what it owns goes with it")
+        return budget.release_all(snapshot, pod, "the set is being deleted; what it owns goes with it")
+    if snapshot.namespace is not None and is_deleting(snapshot.namespace):
+        return budget.release_all(snapshot, pod, "the namespace is being deleted, which waits for its pods")
+    if is_leader(pod) and budget.is_exhausted(pod):
+        return budget.reconcile_marked(snapshot, lws, pod, leaders)
+    stray = budget.release_stray(snapshot, pod) if not is_leader(pod) else None
+    if stray is not None:
+        return stray
     verdict = restarts.judge(snapshot, pod, lws, workers.kind)
     if verdict.decision is not None:
         return verdict.decision
     if not is_leader(pod):
-        return Plan(note=verdict.note)
-    return _furnish(snapshot, lws, pod, workers, scheduler)
+        return _held(Plan(note=verdict.note), verdict.hold)
+    try:
+        return _held(_furnish(snapshot, lws, pod, workers, scheduler), verdict.hold)
+    except DecisionError as error:
+        if not verdict.hold.actions:
+            raise
+        return Plan(verdict.hold.actions, Result(error=error), str(error))
+
+
+def _held(decision: Decision, hold: budget.Hold) -> Decision:
+    """The decision for a group whose recreation waits: it comes back in time, whatever it does now (20 §12.6)."""
+    if hold.after <= 0 or isinstance(decision, NeedFresh):
+        return decision
+    result = decision.result
+    if not result.requeue:
+        soonest = min(result.after, hold.after) if result.after > 0 else hold.after
+        result = replace(result, after=soonest, reason=result.reason or "a group is to be recreated then")
+    return replace(decision, actions=(*hold.actions, *decision.actions), result=result)
 
 
 def _without_set(snapshot: MemberSnapshot, pod: Obj) -> Decision:
@@ -62,7 +91,7 @@ def _without_set(snapshot: MemberSnapshot, pod: Obj) -> Decision:
     leader = snapshot.leader
     if snapshot.deleted and leader is not None and not is_deleting(leader) and key not in snapshot.live:
         return NeedFresh((key,), "the set of a lost worker is not in the cache yet")
-    return Plan(note="the pod's set is gone")
+    return budget.release_all(snapshot, pod, "the pod's set is gone")
 
 
 def _furnish(
@@ -79,6 +108,15 @@ def _furnish(
     actions = _service(snapshot, lws, group_lws, leader)
     if scheduler is not None:
         actions += scheduler.group_actions(group_lws, leader)
+
+    if gates.is_gated(leader):
+        blocked = gates.waits_for(leader, snapshot.set_pods)
+        if blocked:
+            note = f"Leader pod {name} waits for {blocked} terminating group(s) to be removed before scheduling"
+            event = _event(lws, leader, names.EVENT_GROUP_REPLACEMENT_DEFERRED, note, action=names.ACTION_UPDATE)
+            actions.append(Emit(why="a leader that is not scheduled says what it waits for", event=event))
+            return Plan(tuple(actions), Result(after=_GATE_DELAY, reason=note), note)
+        actions.append(_admitted(lws, leader))
 
     def plan(note: str, result: Result | None = None) -> Plan:
         return Plan(tuple(actions), result or Result(), note)
@@ -163,6 +201,20 @@ def _workers(lws: Obj, leader: Obj, workers: WorkerBackend, obj: Obj) -> Create:
     )
 
 
+def _admitted(lws: Obj, leader: Obj) -> Modify:
+    """Lift the gate of a leader whose turn it is (specification: 20 §10.5)."""
+    name, uid = leader["metadata"]["name"], uid_of(leader)
+    note = f"Leader pod {name} admitted for scheduling"
+    return Modify(
+        why=f"no group is in the way of leader pod {name} any more",
+        kind=POD,
+        key=key_of(leader),
+        change=lambda fresh: gates.without_gate(fresh) if uid_of(fresh) == uid else None,
+        on_success=_event(lws, leader, names.EVENT_GROUP_REPLACEMENT_ADMITTED, note, action=names.ACTION_UPDATE),
+        errors={"NotFound": OnError.REQUEUE, "Conflict": OnError.REQUEUE},
+    )
+
+
 def _misplaced(lws: Obj, leader: Obj) -> Emit:
     note = (
         f"leader pod {key_of(leader)} contains mistake annotation '{names.LEADER_NAME_ANNOTATION}': "
@@ -172,5 +224,7 @@ def _misplaced(lws: Obj, leader: Obj) -> Emit:
     return Emit(why="workers of workers would never end", event=event)
 
 
-def _event(lws: Obj, leader: Obj, reason: str, note: str, type: str = "Normal") -> Event:
-    return Event(ref_of(lws, LEADER_WORKER_SET), reason, names.ACTION_CREATE, note, type, ref_of(leader, POD))
+def _event(
+    lws: Obj, leader: Obj, reason: str, note: str, type: str = "Normal", action: str = names.ACTION_CREATE
+) -> Event:
+    return Event(ref_of(lws, LEADER_WORKER_SET), reason, action, note, type, ref_of(leader, POD))

@@ -259,13 +259,19 @@ class MemberSnapshot:
     owner: Obj | None = None
     """For a worker: the workload that its controller reference names, whatever its UID is now."""
     workers: Obj | None = None
-    """For a leader: the workload of workers with the name `ownership.workers_name(pod)`."""
+    """The workload of workers with the name `ownership.workers_name(leader)`."""
+    workload: Obj | None = None
+    """The leader workload: the object of the backend's kind with the set's name."""
     service: Obj | None = None
     """For a leader: the Service with the name `ownership.service_name(pod)`."""
     revisions: Sequence[Obj] = ()
     """ControllerRevisions of the namespace with the set's name label."""
     group_pods: Sequence[Obj] = ()
-    """Pods with the pod's name and group-index labels; read only under the AfterStart policy."""
+    """Pods with the pod's name and group-index labels, itself included."""
+    namespace: Obj | None = None
+    """The pod's Namespace."""
+    set_pods: Sequence[Obj] = ()
+    """For a leader at its gate: all pods with the set's name label."""
     node: Obj | None = None
     """The leader's Node, once a NeedFresh has asked for it."""
     live: frozenset[tuple[Kind, Key]] = frozenset()

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lwskit.api import names
-from lwskit.groups import revisions, rollout, services, spec, status, templates
+from lwskit.groups import budget, counters, revisions, rollout, services, spec, status, templates
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.groups.model import Groups, LeaderState, SetSnapshot
+from lwskit.groups.model import DecisionError, Groups, LeaderState, SetSnapshot
 from lwskit.groups.ports import Capability, LeaderBackend
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.kinds import CONTROLLER_REVISION, SERVICE
@@ -26,6 +26,7 @@ from lwskit.runtime.plan import (
     Delete,
     Emit,
     Event,
+    Modify,
     OnError,
     Plan,
     UpdateStatus,
@@ -86,17 +87,52 @@ def decide(snapshot: SetSnapshot, leaders: LeaderBackend) -> Decision:
     actions.append(_apply(lws, leaders, now, target, revision))
     actions += _shared_service(snapshot, lws)
     if now is None:
-        return Plan(tuple(actions), note=target.why)
+        return _counted(snapshot, lws, leaders, target, "", Plan(tuple(actions), note=target.why))
     if snapshot.state.strays:
         reason = (
             f"label {names.GROUP_INDEX_LABEL} of leader pod {snapshot.state.strays[0]} does not say which group it is"
         )
-        return Plan(tuple(actions), Result(requeue=True, reason=reason), reason)
+        plan = Plan(tuple(actions), Result(requeue=True, reason=reason), reason)
+        return _counted(snapshot, lws, leaders, target, "", plan)
     counts = status.count(groups, spec.replicas(lws), spec.partition(lws))
     actions += _status(snapshot, lws, now, counts)
-    if counts.update_done and snapshot.healthy:
+    done = counts.update_done and snapshot.healthy
+    if done:
         actions += [_truncate(lws, r) for r in revisions.superseded(mine, revision.key)]
-    return Plan(tuple(actions), note=target.why)
+    plan = Plan(tuple(actions), note=target.why)
+    return _counted(snapshot, lws, leaders, target, revision.key if done else "", plan)
+
+
+def _counted(
+    snapshot: SetSnapshot, lws: Obj, leaders: LeaderBackend, target: rollout.Target, current: str, plan: Plan
+) -> Plan:
+    """The plan, and after it the restart counters of groups that are gone for good are dropped (20 §12.5).
+
+    `current` is the key of the only revision that is left, empty while there may be others. Dropping comes last, so
+    that the status is written before the set changes. Counters that cannot be read hold up nothing else.
+    """
+    limit = max(target.replicas, spec.replicas(lws))
+    kept = leaders.ordinals(snapshot.workload) if snapshot.workload is not None else range(0)
+
+    def gone(found: counters.Counters) -> set[str]:
+        others = counters.of_other_revisions(found, current) if current else []
+        return {*counters.of_removed_groups(found, limit, kept), *others}
+
+    try:
+        lost = gone(counters.read(lws))
+    except DecisionError as error:
+        said = budget.unreadable(lws, error)
+        return Plan((*plan.actions, *said.actions), said.result, said.note)
+    if not lost:
+        return plan
+    drop = Modify(
+        why=f"restarts of {', '.join(sorted(lost))} count no longer: the groups are gone",
+        kind=LEADER_WORKER_SET,
+        key=key_of(lws),
+        change=counters.dropped(gone, uid_of(lws)),
+        errors={"NotFound": OnError.IGNORE, "Conflict": OnError.REQUEUE},
+    )
+    return Plan((*plan.actions, drop), plan.result, plan.note)
 
 
 def _unserved(lws: Obj) -> Emit:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lwskit.api import names
-from lwskit.groups import ownership, spec
+from lwskit.groups import budget, ownership, spec
 from lwskit.groups.identity import is_leader
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import MemberSnapshot
@@ -32,10 +32,15 @@ from lwskit.runtime.plan import Decision, Delete, Event, NeedFresh, OnError, Pla
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the restart policy makes of a pod: a decision that ends the reconcile, or none and the reconcile goes on."""
+    """What the restart policy makes of a pod: a decision that ends the reconcile, or none and the reconcile goes on.
+
+    With `hold` the group's recreation waits: its actions go first, and whatever else is done, the reconcile comes back
+    when its time is over.
+    """
 
     decision: Decision | None
     note: str
+    hold: budget.Hold = budget.NO_HOLD
 
 
 def recreates(lws: Obj) -> bool:
@@ -72,7 +77,7 @@ def size_told(pod: Mapping[str, Any], lws: Obj) -> int:
 
 
 def judge(snapshot: MemberSnapshot, pod: Obj, lws: Obj, workers: Kind) -> Verdict:
-    """Apply a set's restart policy to one of its pods.
+    """Apply a set's restart policy, and the budget that comes with it, to one of its pods.
 
     `pod` and `lws` are those of the snapshot, `workers` is the kind of the workload of workers. The leader and the set
     are asked for fresh before a leader is deleted, and the owner of a lost worker if the cache lacks it: what the cache
@@ -81,11 +86,12 @@ def judge(snapshot: MemberSnapshot, pod: Obj, lws: Obj, workers: Kind) -> Verdic
     lost = snapshot.deleted or is_deleting(pod)
     if not recreates(lws):
         return Verdict(None, "the restart policy recreates no groups")
-    if not (lost or restarted(pod)):
-        return Verdict(None, "no pod was lost or restarted")
-    if after_start(lws) and starting(snapshot.group_pods, size_told(pod, lws)):
-        return Verdict(None, "the group has not started yet, so the policy leaves it alone")
     leader = snapshot.leader
+    pending = budget.cause_of_pending(leader) if leader is not None else ""
+    if not (lost or restarted(pod) or pending):
+        return Verdict(None, "no pod was lost or restarted")
+    if not pending and after_start(lws) and starting(snapshot.group_pods, size_told(pod, lws)):
+        return Verdict(None, "the group has not started yet, so the policy leaves it alone")
     if leader is None:
         ownership.leader_name(pod)
         return Verdict(Plan(note="the group's leader is gone already"), "")
@@ -101,10 +107,23 @@ def judge(snapshot: MemberSnapshot, pod: Obj, lws: Obj, workers: Kind) -> Verdic
         if missing is not None:
             return Verdict(NeedFresh((missing,), "the owner of a lost worker is not in the cache yet"), "")
         return Verdict(None, "the pod belongs to an earlier group of this name")
+    hold = budget.waits(snapshot, lws, leader)
+    if hold is not None:
+        return _held(hold)
     keys = ((POD, key_of(leader)), (LEADER_WORKER_SET, key_of(lws)))
     if not snapshot.live.issuperset(keys):
         return Verdict(NeedFresh(keys, "a leader is deleted only if it is still the one that was seen"), "")
-    return Verdict(Plan((_recreate(lws, leader, pod, lost),)), "")
+    allowed = budget.decide(snapshot, lws, leader, pod)
+    if isinstance(allowed, budget.Hold):
+        return _held(allowed)
+    if isinstance(allowed, tuple):
+        what = "failed earlier" if pending else "was lost" if lost else "had a container restart"
+        return Verdict(Plan((*allowed, _recreate(lws, leader, pending or pod["metadata"]["name"], what))), "")
+    return Verdict(allowed, "")
+
+
+def _held(hold: budget.Hold) -> Verdict:
+    return Verdict(None, f"the group is recreated once it has lived {hold.after:g} s longer", hold)
 
 
 def _unseen_owner(snapshot: MemberSnapshot, pod: Obj, workers: Kind) -> tuple[Kind, Key] | None:
@@ -118,10 +137,10 @@ def _unseen_owner(snapshot: MemberSnapshot, pod: Obj, workers: Kind) -> tuple[Ki
     return None if wanted in snapshot.live else wanted
 
 
-def _recreate(lws: Obj, leader: Obj, failed: Obj, lost: bool) -> Delete:
-    name, cause = failed["metadata"]["name"], leader["metadata"]["name"]
+def _recreate(lws: Obj, leader: Obj, name: str, what: str) -> Delete:
+    """The deletion of the leader because of what happened to the pod with that name."""
+    cause = leader["metadata"]["name"]
     index = labels_of(leader).get(names.GROUP_INDEX_LABEL, "")
-    what = "was lost" if lost else "had a container restart"
     return Delete(
         why=f"pod {name} {what}, so group {index} restarts as a whole: its leader goes, and all its pods with it",
         kind=POD,

@@ -23,6 +23,7 @@ from lwskit.runtime.kinds import (
     CORE_EVENT,
     EVENT,
     LEASE,
+    NAMESPACE,
     NODE,
     POD,
     SERVICE,
@@ -52,6 +53,8 @@ RULES: tuple[PolicyRule, ...] = (
     PolicyRule(SERVICE.group, (SERVICE.plural,), _CACHED_AND_MADE),
     PolicyRule(CONTROLLER_REVISION.group, (CONTROLLER_REVISION.plural,), (*_CACHED_AND_MADE, "delete")),
     PolicyRule(NODE.group, (NODE.plural,), ("get",)),
+    # A namespace that goes waits for its pods, and those of groups without a restart left wait for the manager.
+    PolicyRule(NAMESPACE.group, (NAMESPACE.plural,), _READ),
     PolicyRule(CORE_EVENT.group, (CORE_EVENT.plural,), ("create", "patch")),
     PolicyRule(EVENT.group, (EVENT.plural,), ("create", "patch")),
 )

@@ -5,13 +5,15 @@ What is decided stands in `lwskit.groups.member`; this is observing for it and e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lwskit.api import names
-from lwskit.groups import identity, member, ownership
+from lwskit.groups import gates, identity, member, ownership
 from lwskit.groups.model import DecisionError, MemberSnapshot
 from lwskit.reconcilers.watches import BY_GROUP, BY_SET, PodWork, Watches, group_of_pod, read
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.execute import Executor, Fresh, reconcile
-from lwskit.runtime.kinds import NODE, POD
+from lwskit.runtime.kinds import NAMESPACE, NODE, POD
 from lwskit.runtime.objects import Key, Obj, controller_of, labels_of, uid_of
 from lwskit.runtime.plan import Decision
 from lwskit.runtime.request import Request, Result
@@ -31,7 +33,8 @@ class GroupReconciler:
 
     def decide(self, snapshot: MemberSnapshot) -> Decision:
         """What to do about it: pure."""
-        return member.decide(snapshot, self._watches.backends.workers)
+        backends = self._watches.backends
+        return member.decide(snapshot, backends.leaders, backends.workers)
 
     def observe(self, request: Request, fresh: Fresh) -> MemberSnapshot:
         """All that a decision about the pod is made from, without a request to the server."""
@@ -42,17 +45,23 @@ class GroupReconciler:
         watches, namespace = self._watches, request.namespace
         set_key = Key(namespace, ownership.set_name(pod))
         is_leader = identity.is_leader(pod)
+        leader = self._leader(pod, fresh)
+        head = pod if is_leader else leader
+        kind = watches.backends.leaders.kind
         return MemberSnapshot(
             now=self._clock.now(),
             pod=pod,
             deleted=request.deleted,
             lws=read(fresh, watches.sets.kind, set_key, watches.sets.store),
-            leader=self._leader(pod, fresh),
+            leader=leader,
             owner=None if is_leader else self._owner(pod, fresh),
-            workers=self._workload(Key(namespace, ownership.workers_name(pod)), fresh) if is_leader else None,
+            workers=self._workload(Key(namespace, ownership.workers_name(head)), fresh) if head is not None else None,
+            workload=read(fresh, kind, set_key, watches.workloads[kind].store),
             service=watches.services.store.get(Key(namespace, ownership.service_name(pod))) if is_leader else None,
             revisions=watches.revisions.store.by_index(BY_SET, set_key.name, namespace),
+            namespace=read(fresh, NAMESPACE, Key("", namespace), watches.namespaces.store),
             group_pods=watches.pods.store.by_index(BY_GROUP, "/".join(group_of_pod(pod)), namespace),
+            set_pods=self._pods_of_set(set_key) if is_leader and gates.is_gated(pod) else (),
             node=read(fresh, NODE, Key("", (pod.get("spec") or {}).get("nodeName", ""))),
             live=frozenset(fresh),
         )
@@ -73,6 +82,9 @@ class GroupReconciler:
             # A worker that tells no leader; whether that matters is for the decision to say.
             return None
         return read(fresh, POD, Key(pod["metadata"]["namespace"], name), self._watches.pods.store)
+
+    def _pods_of_set(self, key: Key) -> Sequence[Obj]:
+        return self._watches.pods.store.by_index(BY_SET, key.name, key.namespace)
 
     def _owner(self, worker: Obj, fresh: Fresh) -> Obj | None:
         reference = controller_of(worker)

@@ -14,7 +14,9 @@ from lwskit.reconcilers.watches import (
     leader_changed,
     owner_pod_requests,
     pod_requests,
+    set_asks_otherwise,
     set_requests,
+    workload_asks_otherwise,
     workload_came_or_went,
 )
 from lwskit.runtime.clock import Clock
@@ -50,4 +52,9 @@ def group_controller(
     builder.watches(watches.pods, pod_requests)
     workers = watches.workloads[watches.backends.workers.kind]
     builder.watches(workers, owner_pod_requests, workload_came_or_went)
+    builder.watches(watches.pods, watches.freed_by_pod)
+    leaders = watches.workloads[watches.backends.leaders.kind]
+    builder.watches(leaders, watches.freed_by_workload, workload_asks_otherwise)
+    builder.watches(watches.sets, watches.freed_by_set, set_asks_otherwise)
+    builder.watches(watches.namespaces, watches.freed_by_namespace)
     return builder.build(concurrency=concurrency, lane=group_lane)

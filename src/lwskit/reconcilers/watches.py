@@ -9,20 +9,22 @@ from typing import Protocol
 
 from lwskit.api import names
 from lwskit.backends.registry import Backends
-from lwskit.groups import identity, ownership
+from lwskit.groups import budget, counters, gates, identity, ownership
 from lwskit.groups.index import GroupIndex
 from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.groups.model import DecisionError
 from lwskit.runtime.cache.cache import Cache
 from lwskit.runtime.cache.informer import Informer
 from lwskit.runtime.cache.store import Store
 from lwskit.runtime.controller.handler import Create, Delete, Event, Update, objects_of
 from lwskit.runtime.execute import Fresh
-from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, SERVICE, Kind
+from lwskit.runtime.kinds import CONTROLLER_REVISION, NAMESPACE, POD, SERVICE, Kind
 from lwskit.runtime.objects import (
     Key,
     Obj,
     annotations_of,
     controller_of,
+    generation_of,
     group_of,
     is_deleting,
     is_true,
@@ -36,6 +38,10 @@ OF_SETS = names.NAME_LABEL
 """The label selector of everything that belongs to any set: the label exists."""
 BY_SET = "set"
 BY_GROUP = "group"
+HELD = "held"
+"""The index of pods that something else may set free, by set: kept ones, leaders that wait for their recreation or at
+their gate. All of a namespace are found under OF_ANY_SET."""
+OF_ANY_SET = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +61,13 @@ class Watches:
         self.sets = cache.informer(LEADER_WORKER_SET)
         self.pods = cache.informer(POD, label_selector=OF_SETS)
         self.services = cache.informer(SERVICE, label_selector=OF_SETS)
+        self.namespaces = cache.informer(NAMESPACE)
         self.revisions = cache.informer(CONTROLLER_REVISION, label_selector=OF_SETS)
         kinds = dict.fromkeys((backends.leaders.kind, backends.workers.kind, *backends.leaders.watches))
         self.workloads: dict[Kind, Informer] = {k: cache.informer(k, label_selector=OF_SETS) for k in kinds}
         self.pods.add_index(BY_GROUP, _group_values)
+        self.pods.add_index(BY_SET, _set_values)
+        self.pods.add_index(HELD, _held_values)
         self.revisions.add_index(BY_SET, _set_values)
         self.feeding: tuple[Informer, ...] = (self.sets, self.pods, *self.workloads.values())
         """What the group index is fed from."""
@@ -69,6 +78,48 @@ class Watches:
     def healthy(self) -> bool:
         """Whether all watches that the group index is fed from are believed to work."""
         return all(informer.healthy for informer in self.feeding)
+
+    def freed_by_pod(self, event: Event) -> Iterable[Request]:
+        """Held pods that a pod's coming or going may set free: gated leaders of its set, and workers kept for it."""
+        if isinstance(event, Update):
+            return
+        pod = event.obj
+        if not isinstance(event, Delete) and not gates.is_gated(pod):
+            return
+        alone = isinstance(event, Delete) and identity.is_leader(pod)
+        for held in self._held(pod["metadata"]["namespace"], ownership.set_name(pod)):
+            if gates.is_gated(held) or (alone and budget.is_kept(held) and group_of_pod(held) == group_of_pod(pod)):
+                yield _live(held)
+
+    def freed_by_workload(self, event: Event) -> Iterable[Request]:
+        """The kept pods of the set that a leader workload belongs to."""
+        for obj in objects_of(event):
+            owner = controller_of(obj)
+            if owner is not None and owner["kind"] == names.KIND and group_of(owner["apiVersion"]) == names.GROUP:
+                for pod in self._held(obj["metadata"]["namespace"], owner["name"]):
+                    if budget.is_kept(pod):
+                        yield _live(pod)
+
+    def freed_by_set(self, event: Event) -> Iterable[Request]:
+        """The held leaders of a set; its kept workers too if it goes; all pods once restarts can be counted again."""
+        lws = event.new if isinstance(event, Update) else event.obj
+        goes = isinstance(event, Delete) or is_deleting(lws)
+        if isinstance(event, Update) and counters_mended(event.old, event.new):
+            namespace, name = key_of(lws)
+            yield from (_live(pod) for pod in self.pods.store.by_index(BY_SET, name, namespace))
+            return
+        for pod in self._held(*key_of(lws)):
+            if goes or identity.is_leader(pod):
+                yield _live(pod)
+
+    def freed_by_namespace(self, event: Event) -> Iterable[Request]:
+        """The held pods of a namespace that is being deleted: its deletion goes on only once its pods are gone."""
+        namespace = event.new if isinstance(event, Update) else event.obj
+        if is_deleting(namespace):
+            yield from (_live(pod) for pod in self._held(namespace["metadata"]["name"], OF_ANY_SET))
+
+    def _held(self, namespace: str, set_name: str) -> Sequence[Obj]:
+        return self.pods.store.by_index(HELD, set_name, namespace)
 
     def when_recovered(self, tell: Callable[[Request], None]) -> None:
         """Ask for every set once all watches work again: what was held back meanwhile has no event of its own."""
@@ -98,6 +149,18 @@ class _Feed:
 
 def _group_values(pod: Obj) -> Sequence[str]:
     return ("/".join(group_of_pod(pod)),)
+
+
+def _held_values(pod: Obj) -> Sequence[str]:
+    pending = names.GROUP_RECREATE_PENDING_ANNOTATION in annotations_of(pod)
+    held = pending or budget.is_kept(pod) or gates.is_gated(pod)
+    return (ownership.set_name(pod), OF_ANY_SET) if held else ()
+
+
+def _live(pod: Obj) -> Request:
+    """The request about a pod that exists."""
+    meta = pod["metadata"]
+    return Request(meta["namespace"], meta["name"], POD.kind, uid_of(pod), payload=PodWork(group_of_pod(pod)))
 
 
 def _set_values(obj: Obj) -> Sequence[str]:
@@ -180,6 +243,39 @@ def workload_came_or_went(event: Event) -> bool:
     if isinstance(event, Create | Delete):
         return True
     return isinstance(event, Update) and controller_of(event.old) != controller_of(event.new)
+
+
+def workload_asks_otherwise(event: Event) -> bool:
+    """Whether a leader workload came, went, or asks for other leaders than before; its status concerns no kept pod."""
+    if not isinstance(event, Update):
+        return True
+    old, new = event.old, event.new
+    return uid_of(old) != uid_of(new) or old.get("spec") != new.get("spec") or labels_of(old) != labels_of(new)
+
+
+def set_asks_otherwise(event: Event) -> bool:
+    """Whether a set came, went, begins to go, or has another spec."""
+    if not isinstance(event, Update):
+        return True
+    old, new = event.old, event.new
+    return (
+        uid_of(old) != uid_of(new)
+        or generation_of(old) != generation_of(new)
+        or is_deleting(old) != is_deleting(new)
+        or counters_mended(old, new)
+    )
+
+
+def counters_mended(old: Obj, new: Obj) -> bool:
+    """Whether restart counters that could not be read have changed, for which restarts may have waited."""
+    key = names.GROUP_RESTART_COUNTS_ANNOTATION
+    if annotations_of(old).get(key) == annotations_of(new).get(key):
+        return False
+    try:
+        counters.read(old)
+    except DecisionError:
+        return True
+    return False
 
 
 def group_lane(request: Request) -> Hashable:

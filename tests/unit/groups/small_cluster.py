@@ -204,6 +204,7 @@ class SmallCluster:
             "workers": self.workers.get(i),
             "service": self.services.get(ownership.service_name(leader)),
             "revisions": self.revisions,
+            "workload": self.workload,
         }
         return MemberSnapshot(now=NOW, **(seen | fields))
 
@@ -235,7 +236,7 @@ class SmallCluster:
             "status": {"phase": "Pending"},
         }
         self._put_leader(i, self._born(identity.identified(pod, "ns", "b".__mul__)))
-        plan = member.decide(self.member_snapshot(i), WORKERS)
+        plan = member.decide(self.member_snapshot(i), LEADERS, WORKERS)
         assert not isinstance(plan, NeedFresh)
         for action in plan.actions:
             if isinstance(action, Create) and action.kind == STATEFUL_SET:

@@ -14,7 +14,7 @@ from lwskit.groups.model import DecisionError, MemberSnapshot
 from lwskit.runtime.kinds import NODE, POD, SERVICE, STATEFUL_SET
 from lwskit.runtime.objects import Key, annotations_of, controller_reference, labels_of, ref_of
 from lwskit.runtime.plan import Create, Decision, Delete, Emit, NeedFresh, OnError, Plan
-from tests.unit.groups.small_cluster import NOW, WORKERS, SmallCluster, make_lws, settled
+from tests.unit.groups.small_cluster import LEADERS, NOW, WORKERS, SmallCluster, make_lws, settled
 
 LIVE = frozenset({(POD, Key("ns", "x-0")), (LEADER_WORKER_SET, Key("ns", "x"))})
 GOING = {"deletionTimestamp": "2026-10-20T10:00:00Z"}
@@ -75,7 +75,7 @@ def about_worker(cluster: SmallCluster, **fields: Any) -> MemberSnapshot:
 
 
 def decide(snapshot: MemberSnapshot) -> Decision:
-    return member.decide(snapshot, WORKERS)
+    return member.decide(snapshot, LEADERS, WORKERS)
 
 
 def plan_of(snapshot: MemberSnapshot) -> Plan:
@@ -426,6 +426,6 @@ def test_a_scheduler_comes_before_the_workers(cluster: SmallCluster) -> None:
         def group_actions(self, lws: dict, leader: dict) -> tuple[Create, ...]:
             return (Create(why="gang", kind=SERVICE, obj={"metadata": {"name": leader["metadata"]["name"]}}),)
 
-    plan = member.decide(cluster.member_snapshot(0, workers=None), WORKERS, Gang())
+    plan = member.decide(cluster.member_snapshot(0, workers=None), LEADERS, WORKERS, Gang())
     assert isinstance(plan, Plan)
     assert [a.kind for a in plan.actions if isinstance(a, Create)] == [SERVICE, STATEFUL_SET]

@@ -1,0 +1,116 @@
+"""How often each group has been restarted: the annotation of a set that counts it. Pure.
+
+Specification: 20 §12.1, §12.5. The annotation is a JSON object, `<revision key>/<group index>` to a number.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from lwskit.api import names
+from lwskit.groups import ownership
+from lwskit.groups.model import DecisionError
+from lwskit.runtime.objects import Obj, annotations_of, labels_of, uid_of
+
+Counters = dict[str, int]
+"""Restarts by counter key."""
+Change = Callable[[Obj], Obj | None]
+"""A pure function from a set as it is to the changed one, None where nothing changes."""
+
+_SHOWN = 60
+
+
+def key_of_group(leader: Mapping[str, Any]) -> str:
+    """The counter of a leader's group: of its revision and its index."""
+    return f"{ownership.revision_key(leader)}/{labels_of(leader).get(names.GROUP_INDEX_LABEL, '')}"
+
+
+def read(lws: Mapping[str, Any]) -> Counters:
+    """The counters of a set, none without the annotation.
+
+    Raises DecisionError for text that is no JSON object of whole numbers from 0 to 2³¹-1.
+    """
+    text = annotations_of(lws).get(names.GROUP_RESTART_COUNTS_ANNOTATION)
+    if not text:
+        return {}
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _unreadable(f"{_short(text)} is no JSON: {error or 'nested too deeply'}") from error
+    if not isinstance(found, dict):
+        raise _unreadable(f"{_short(text)} is no JSON object")
+    for key, count in found.items():
+        if isinstance(count, bool) or not isinstance(count, int):
+            raise _unreadable(f"the count of {_short(key)} is {_short(json.dumps(count))}, not a whole number")
+        if not 0 <= count <= names.INT32_MAX:
+            raise _unreadable(
+                f"the count of {_short(key)} is {_short(str(count))}, not one from 0 to {names.INT32_MAX}"
+            )
+    return found
+
+
+def raised(key: str, count: int, uid: str) -> Change:
+    """A change that stores `count` for a group of the set with that UID. A count that is there never gets lower."""
+
+    def change(lws: Obj) -> Obj | None:
+        if uid_of(lws) != uid:
+            return None
+        found = read(lws)
+        return None if found.get(key, -1) >= count else written(lws, {**found, key: count})
+
+    return change
+
+
+def dropped(gone: Callable[[Counters], Collection[str]], uid: str) -> Change:
+    """A change that removes the counters which `gone` picks, from the set with that UID."""
+
+    def change(lws: Obj) -> Obj | None:
+        if uid_of(lws) != uid:
+            return None
+        found = read(lws)
+        lost = set(gone(found))
+        return written(lws, {k: n for k, n in found.items() if k not in lost}) if lost & found.keys() else None
+
+    return change
+
+
+def of_removed_groups(counters: Mapping[str, int], limit: int, kept: Collection[int] = ()) -> list[str]:
+    """The counters of groups with an index from `limit` on that is none of `kept`.
+
+    Raises DecisionError for a key that is not of the form `<revision key>/<number>`.
+    """
+    return [key for key in counters if (index := _index(key)) >= limit and index not in kept]
+
+
+def of_other_revisions(counters: Mapping[str, int], revision: str) -> list[str]:
+    """The counters of groups of any other revision than the one with that key."""
+    return [key for key in counters if key.rpartition("/")[0] != revision]
+
+
+def written(lws: Obj, counters: Mapping[str, int]) -> Obj:
+    """The set with these counters: a copy. The annotation goes with the last of them."""
+    notes = {k: v for k, v in annotations_of(lws).items() if k != names.GROUP_RESTART_COUNTS_ANNOTATION}
+    if counters:
+        text = json.dumps(counters, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        notes[names.GROUP_RESTART_COUNTS_ANNOTATION] = text
+    meta = {k: v for k, v in lws["metadata"].items() if k != "annotations"}
+    return {**lws, "metadata": {**meta, "annotations": notes} if notes else meta}
+
+
+def _index(key: str) -> int:
+    index = key.rpartition("/")[2]
+    if "/" not in key or not (index.isascii() and index.isdigit()) or len(index) > len(str(names.INT32_MAX)):
+        raise _unreadable(f"the key {_short(key)} is not of the form <revision>/<group index>")
+    return int(index)
+
+
+def _unreadable(what: str) -> DecisionError:
+    return DecisionError(
+        f"annotation {names.GROUP_RESTART_COUNTS_ANNOTATION} cannot be read: {what}; correct or remove it"
+    )
+
+
+def _short(text: str) -> str:
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"
