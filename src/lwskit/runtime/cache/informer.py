@@ -16,7 +16,7 @@ from lwskit.runtime.cache.part import Part
 from lwskit.runtime.cache.relist import Relist, is_same
 from lwskit.runtime.cache.resync import Resync
 from lwskit.runtime.cache.settings import Scope
-from lwskit.runtime.cache.soundness import name_of, object_fault
+from lwskit.runtime.cache.soundness import is_sound, name_of, object_fault
 from lwskit.runtime.cache.store import IndexFunction, Store
 from lwskit.runtime.cache.transform import StripManagedFields, Transform, of_own, strip_managed_fields
 from lwskit.runtime.cache.view import Handler, View, Views
@@ -308,7 +308,7 @@ class Informer:
             result = transform(obj)
             if isinstance(getattr(transform, "__self__", transform), StripManagedFields):
                 return result
-            if fault := object_fault(result):
+            if not is_sound(result) and (fault := object_fault(result)):
                 raise TypeError(f"it returned {result!r:.80}, which has {fault}; it has to return an object")
             if key_of(result) != key_of(obj):
                 raise ValueError(f"it returned {key_of(result)}; it has to leave name and namespace as they are")

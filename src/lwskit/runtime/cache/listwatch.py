@@ -16,7 +16,7 @@ import orjson
 from lwskit.runtime.cache.backoff import Backoff
 from lwskit.runtime.cache.lines import Line
 from lwskit.runtime.cache.release import release
-from lwskit.runtime.cache.soundness import list_fault, metadata_fault, object_fault, without_nulls
+from lwskit.runtime.cache.soundness import is_sound, list_fault, metadata_fault, object_fault, without_nulls
 from lwskit.runtime.errors import (
     ApiError,
     ConnectionFailed,
@@ -253,8 +253,7 @@ class ListWatch:
         assert pages is not None, "listed() follows a ListPage step"
         meta = body["metadata"]
         for item in body.get("items") or ():
-            without_nulls(item)
-            if fault := object_fault(item):
+            if not is_sound(item) and (fault := _fault_of_own(item)):
                 self.list_failed(InternalError(f"an item in the list of {self.kind.plural} has {fault}"), now)
                 return None
             # Items of a list carry no type; those of a watch do.
@@ -474,6 +473,12 @@ class ListWatch:
             seconds = max(seconds, min(error.retry_after, LONGEST_WAIT))
         self.last_error = error
         self._wait = Wait(seconds, error, failed)
+
+
+def _fault_of_own(obj: Any) -> str:
+    """What keeps an object just decoded from being stored; what is null in its metadata is taken out."""
+    without_nulls(obj)
+    return object_fault(obj)
 
 
 def _is_outdated(error: LwskitError) -> bool:

@@ -11,6 +11,23 @@ _TEXTS = ("namespace", "uid", "resourceVersion")
 _MAPS = ("labels", "annotations")
 
 
+_NOTHING: Obj = {}
+
+
+def is_sound(obj: Any) -> bool:
+    """Whether an object has no fault, at once and for nearly all of them; where False, `object_fault` knows more."""
+    try:
+        meta = obj["metadata"]
+        get = meta.get
+        return bool(
+            type(meta["name"]) is type(meta["uid"]) is type(meta["resourceVersion"]) is type(get("namespace", "")) is str
+            and type(get("labels", _NOTHING)) is type(get("annotations", _NOTHING)) is dict
+            and meta["name"]
+        )
+    except (KeyError, TypeError, AttributeError):
+        return False
+
+
 def object_fault(obj: Any) -> str:
     """What keeps a decoded object from being stored and read, such as `no metadata`; empty where nothing does."""
     fault = metadata_fault(obj)
