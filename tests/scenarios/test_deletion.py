@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.runtime.errors import ApiError
 from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, SERVICE, STATEFUL_SET
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.support import Sets
@@ -92,3 +93,16 @@ async def test_a_leader_that_leaves_its_workers_behind(cluster: TestCluster, set
 
         await cluster.eventually(all_new)
     await sets.ready()
+
+
+@pytest.mark.parametrize("propagation", ["Foreground", "Orphan"])
+async def test_a_set_that_has_become_invalid_can_be_deleted(cluster: TestCluster, sets: Sets, propagation: str):
+    """20 §1: the scale subresource is not asked about the pace of rollouts; the collector's own changes must pass."""
+    rollout = {"type": "RollingUpdate", "rollingUpdateConfiguration": {"maxUnavailable": 0, "maxSurge": 0}}
+    await sets.create(replicas=0, size=2, rolloutStrategy=rollout)
+    await sets.scale(1)
+    await sets.has_pods("llm-0", "llm-0-1")
+    with pytest.raises(ApiError, match="must not be 0 when `maxSurge` is 0"):
+        await sets.patch({"metadata": {"labels": {"a": "b"}}})
+    await cluster.delete(LEADER_WORKER_SET, "llm", propagation=propagation)
+    await cluster.eventually(lambda: cluster.gone(LEADER_WORKER_SET, "llm"))

@@ -14,5 +14,14 @@ def defaulted(lws: Obj) -> Obj:
 
 
 def faults(new: Obj, old: Obj | None, support: SchedulingSupport = NO_SCHEDULING) -> list[FieldError]:
-    """What is refused of a new set, or of a change of `old`; empty if nothing is."""
-    return validate_create(new, support) if old is None else validate_update(new, old, support)
+    """What is refused of a new set, or of a change of `old`; empty if nothing is.
+
+    Nothing is of a set that is being deleted: what its spec says does not matter any more, and the changes that still
+    come take finalizers away, without which it would stay for ever.
+    """
+    if old is None:
+        return validate_create(new, support)
+    meta = new.get("metadata")
+    if isinstance(meta, dict) and meta.get("deletionTimestamp") is not None:
+        return []
+    return validate_update(new, old, support)

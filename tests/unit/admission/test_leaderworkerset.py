@@ -173,3 +173,15 @@ def test_what_is_no_review_is_answered(path: str, body: bytes, content_type: str
     response: dict[str, Any] = orjson.loads(answer)["response"]
     assert (status, response["allowed"], response["status"]["code"]) == (200, False, 400)
     assert response["status"]["message"]
+
+
+def test_nothing_is_refused_of_a_set_that_is_being_deleted() -> None:
+    """A set may have become invalid since; without this its finalizers could not be taken away."""
+    rolling = {"rollingUpdateConfiguration": {"maxUnavailable": 0, "maxSurge": 0}}
+    old = lws(spec={"replicas": 1, "rolloutStrategy": {"type": "RollingUpdate", **rolling}})
+    old["metadata"]["finalizers"] = ["foregroundDeletion"]
+    new = {**old, "metadata": {**old["metadata"], "finalizers": []}}
+    assert not ask(names.VALIDATE_LWS_PATH, new, old).allowed
+    for obj in (old, new):
+        obj["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert ask(names.VALIDATE_LWS_PATH, new, old).allowed
