@@ -17,6 +17,8 @@ from lwskit.runtime.objects import Obj, annotations_of, controller_reference, ke
 
 _CLAIM_FIELDS = ("accessModes", "storageClassName", "volumeMode")
 _CLAIM_RESOURCES = ("requests", "limits")
+_LARGEST = 2**31 - 1
+"""The largest number that a workload can have."""
 
 
 def leader_plan(lws: Obj, revision: str, *, partition: int, replicas: int) -> LeaderPlan:
@@ -39,7 +41,7 @@ def leader_plan(lws: Obj, revision: str, *, partition: int, replicas: int) -> Le
         replicas=replicas,
         partition=partition,
         strategy=spec.strategy(lws),
-        max_unavailable=max(1, spec.max_unavailable(lws) + surge),
+        max_unavailable=min(max(1, spec.max_unavailable(lws) + surge), _LARGEST),
         max_surge=surge,
         service_name=name,
         selector=selector,

@@ -73,6 +73,13 @@ def test_25_less_than_none(field: str) -> None:
 
 
 @pytest.mark.parametrize("field", ["maxUnavailable", "maxSurge"])
+def test_25_more_than_a_workload_can_have(field: str) -> None:
+    text = f"{CONFIG}.{field}: Invalid value: 2147483648: must be less than or equal to 2147483647"
+    assert refused(lws(**rolling(**{field: 2**31}))) == text
+    assert refused(lws(**rolling(**{field: 2**31 - 1}))) == ""
+
+
+@pytest.mark.parametrize("field", ["maxUnavailable", "maxSurge"])
 @pytest.mark.parametrize("value", ["abc", "30", "1.5%", "%", ""])
 def test_26_texts_that_are_no_percentage(field: str, value: str) -> None:
     first, second = validate_create(lws(**rolling(**{"maxSurge": 1, field: value})))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lwskit.groups import rollout, spec
+from lwskit.groups import rollout, spec, templates
 from lwskit.groups.model import COUNTED, READY, UPDATED, DecisionError, Groups, LeaderState
 from lwskit.groups.rollout import Settings
 from tests.unit.groups.small_cluster import make_lws
@@ -174,3 +174,10 @@ def test_while_a_watch_is_broken_nothing_is_taken_down() -> None:
     assert (held.replicas, held.partition, list(held.reclaimed)) == (5, 3, [])
     shrunk = rollout.held(found, leaders(5, 3, "6"), settings)
     assert shrunk.replicas == 4, "fewer replicas are the user's wish"
+
+
+@pytest.mark.parametrize("surge", [1, "100%"])
+def test_the_leaders_may_be_down_by_no_more_than_a_workload_can_have(surge: int | str) -> None:
+    lws = make_lws(replicas=2**30)
+    lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"] |= {"maxSurge": surge, "maxUnavailable": 2**31 - 1}
+    assert templates.leader_plan(lws, "r", partition=0, replicas=2).max_unavailable == 2**31 - 1

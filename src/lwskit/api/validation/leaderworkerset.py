@@ -17,6 +17,8 @@ from lwskit.api.validation.scheduling import NO_SCHEDULING, SchedulingSupport, s
 
 _RECREATING: Final = (names.RESTART_RECREATE_GROUP, names.RESTART_RECREATE_GROUP_AFTER_START)
 _NOT_NEGATIVE: Final = "must be greater than or equal to 0"
+_LARGEST: Final = 2**31 - 1
+"""StatefulSets have such numbers in 32 bits: what is larger could be stored, and then not be put to use."""
 
 
 def _scaled(value: int | str, total: int, round_up: bool) -> int | None:
@@ -41,6 +43,8 @@ def _amount(reader: Reader, name: str, default: int) -> tuple[int | str, list[Fi
             faults.append(invalid(path, value, "must not be greater than 100%"))
         return value, faults
     if isinstance(value, int) and not isinstance(value, bool):
+        if value > _LARGEST:
+            return value, [invalid(path, value, f"must be less than or equal to {_LARGEST}")]
         return value, [invalid(path, value, _NOT_NEGATIVE)] if value < 0 else []
     return default, [invalid(path, value, "must be an integer or percentage (e.g '5%%')")]
 
