@@ -26,7 +26,8 @@ def is_to_wait(pod: Mapping[str, Any]) -> bool:
 
 def is_gated(pod: Mapping[str, Any]) -> bool:
     """Whether the pod has the gate."""
-    return any(gate.get("name") == names.GROUP_REPLACEMENT_GATE for gate in pod["spec"].get("schedulingGates") or ())
+    found = (pod.get("spec") or {}).get("schedulingGates") or ()
+    return any(gate.get("name") == names.GROUP_REPLACEMENT_GATE for gate in found)
 
 
 def with_gate(pod: Obj) -> Obj:

@@ -27,7 +27,9 @@ from lwskit.reconcilers.watches import (
     leader_changed,
     owner_pod_requests,
     pod_requests,
+    set_asks_otherwise,
     set_requests,
+    workload_asks_otherwise,
     workload_came_or_went,
 )
 from lwskit.runtime.cache.cache import Cache
@@ -35,7 +37,7 @@ from lwskit.runtime.cache.listwatch import Applied, Replace
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.controller.handler import Create, Delete, Event, Generic, Update
 from lwskit.runtime.errors import ConfigurationError
-from lwskit.runtime.kinds import CONTROLLER_REVISION, NODE, POD, SERVICE, STATEFUL_SET
+from lwskit.runtime.kinds import CONTROLLER_REVISION, NAMESPACE, NODE, POD, SERVICE, STATEFUL_SET
 from lwskit.runtime.objects import Key, Obj
 from lwskit.runtime.request import Request
 from lwskit.testing.scripted import Script
@@ -245,6 +247,117 @@ def test_what_was_read_live_counts_even_when_it_was_not_there() -> None:
     assert module.read({}, NODE, Key("", "n")) is None
 
 
+# Pods that something else sets free ---------------------------------------------------------------------------------
+
+FINALIZER = names.GROUP_RESTART_BUDGET_FINALIZER
+GATE = {"schedulingGates": [{"name": names.GROUP_REPLACEMENT_GATE}]}
+PENDING = {names.GROUP_RECREATE_PENDING_ANNOTATION: "llm-2-1"}
+
+
+def versioned(obj: Obj) -> Obj:
+    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": "1"}}
+
+
+def held() -> Watches:
+    """One kept group, a leader whose recreation waits, one at its gate, and a group that nothing is held of."""
+    made = watches()
+    pods = [
+        leader("llm-0", finalizers=[FINALIZER]),
+        worker("llm-0-1", finalizers=[FINALIZER]),
+        leader("llm-1"),
+        leader("llm-2", annotations=PENDING),
+        {**leader("llm-3"), "spec": GATE},
+        thing("x-0", {"name": "x", "worker-index": "0", "group-index": "0"}, finalizers=[FINALIZER]),
+    ]
+    made.pods.handle(Replace([versioned(p) for p in pods], "1"))
+    return made
+
+
+def asked(handle: Callable[[Event], Any], event: Event) -> list[str]:
+    requests = list(handle(event))
+    assert all(r == Request("ns", r.name, "Pod", f"uid-{r.name}") for r in requests)
+    assert all(r.payload.group[1] == r.name.split("-")[1] for r in requests if r.name.startswith("llm-"))
+    return sorted(r.name for r in requests)
+
+
+def test_a_pod_that_goes_concerns_the_leaders_at_their_gates() -> None:
+    made = held()
+    assert asked(made.freed_by_pod, Delete(worker("llm-1-1"))) == ["llm-3"]
+    assert asked(made.freed_by_pod, Create(worker("llm-1-1"))) == []
+    assert asked(made.freed_by_pod, Create({**leader("llm-4"), "spec": GATE})) == ["llm-3"]
+    assert asked(made.freed_by_pod, Update(worker(), worker())) == []
+    assert asked(made.freed_by_pod, Delete(thing("x-0-1", {"name": "x"}))) == []
+
+
+def test_a_leader_that_goes_concerns_the_workers_that_are_kept_for_it() -> None:
+    made = held()
+    assert asked(made.freed_by_pod, Delete(leader("llm-0", finalizers=[FINALIZER]))) == ["llm-0", "llm-0-1", "llm-3"]
+    assert asked(made.freed_by_pod, Delete(leader("llm-1"))) == ["llm-3"]
+
+
+def test_a_leader_workload_concerns_the_kept_pods_of_its_set() -> None:
+    made = held()
+    workload_of_set = owned(thing("llm"), "LeaderWorkerSet", "llm", names.API_VERSION)
+    for event in (Create(workload_of_set), Delete(workload_of_set), Update(workload_of_set, thing("llm"))):
+        assert asked(made.freed_by_workload, event) == ["llm-0", "llm-0-1"]
+    for other in (workload(), thing("llm"), owned(thing("llm"), "LeaderWorkerSet", "llm", "other.example.com/v1")):
+        assert asked(made.freed_by_workload, Create(other)) == []
+
+
+def test_of_a_leader_workload_its_spec_and_labels_count() -> None:
+    old = thing("llm", resourceVersion="1") | {"spec": {"replicas": 2}}
+    same = thing("llm", resourceVersion="2") | {"spec": {"replicas": 2}, "status": {"replicas": 2}}
+    assert not workload_asks_otherwise(Update(old, same))
+    assert workload_asks_otherwise(Update(old, same | {"spec": {"replicas": 1}}))
+    assert workload_asks_otherwise(Update(old, relabelled(same, {names.REVISION_LABEL: "next"})))
+    assert workload_asks_otherwise(Update(old, thing("llm", uid="next") | {"spec": {"replicas": 2}}))
+    assert all(workload_asks_otherwise(e) for e in (Create(old), Delete(old), Generic(old)))
+
+
+def test_a_set_concerns_its_held_leaders_and_if_it_goes_its_kept_workers() -> None:
+    made = held()
+    going = thing("llm", deletionTimestamp="2026-01-01T00:00:00Z")
+    leaders = ["llm-0", "llm-2", "llm-3"]
+    assert asked(made.freed_by_set, Create(thing("llm"))) == leaders
+    assert asked(made.freed_by_set, Update(thing("llm"), thing("llm", generation=2))) == leaders
+    assert asked(made.freed_by_set, Update(thing("llm"), going)) == ["llm-0", "llm-0-1", "llm-2", "llm-3"]
+    assert asked(made.freed_by_set, Delete(thing("llm"))) == ["llm-0", "llm-0-1", "llm-2", "llm-3"]
+    assert asked(made.freed_by_set, Delete(thing("other"))) == []
+
+
+def test_once_restarts_can_be_counted_again_all_pods_of_the_set_are_looked_at() -> None:
+    made = held()
+
+    def counting(text: str) -> Obj:
+        return thing("llm", annotations={names.GROUP_RESTART_COUNTS_ANNOTATION: text})
+
+    mended = Update(counting("null"), counting("{}"))
+    assert set_asks_otherwise(mended)
+    assert asked(made.freed_by_set, mended) == ["llm-0", "llm-0-1", "llm-1", "llm-2", "llm-3"]
+    assert not set_asks_otherwise(Update(counting("{}"), counting('{"a/0":1}')))
+    assert not set_asks_otherwise(Update(counting("null"), counting("null")))
+
+
+def test_of_a_set_its_spec_and_its_deletion_count() -> None:
+    old, going = thing("llm", generation=1), thing("llm", generation=1, deletionTimestamp="2026-01-01T00:00:00Z")
+    assert not set_asks_otherwise(Update(old, thing("llm", generation=1, annotations={"other": "x"})))
+    assert set_asks_otherwise(Update(old, thing("llm", generation=2)))
+    assert set_asks_otherwise(Update(old, going))
+    assert set_asks_otherwise(Update(old, thing("llm", generation=1, uid="next")))
+    assert all(set_asks_otherwise(e) for e in (Create(old), Delete(old), Generic(old)))
+
+
+def test_a_namespace_that_goes_concerns_every_held_pod_in_it() -> None:
+    made = held()
+    namespace = {"metadata": {"name": "ns"}}
+    going = {"metadata": {"name": "ns", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    assert asked(made.freed_by_namespace, Update(namespace, going)) == ["llm-0", "llm-0-1", "llm-2", "llm-3", "x-0"]
+    assert asked(made.freed_by_namespace, Create(namespace)) == []
+    elsewhere = {"metadata": {**going["metadata"], "name": "elsewhere"}}
+    assert asked(made.freed_by_namespace, Create(elsewhere)) == []
+    assert made.namespaces.kind == NAMESPACE
+
+
 # Wiring -------------------------------------------------------------------------------------------------------------
 
 
@@ -266,6 +379,7 @@ def test_only_objects_of_sets_are_watched() -> None:
         CONTROLLER_REVISION: names.NAME_LABEL,
         STATEFUL_SET: names.NAME_LABEL,
     }
+    assert made.namespaces.label_selector is None
 
 
 def test_pods_are_found_by_group_and_revisions_by_set() -> None:
