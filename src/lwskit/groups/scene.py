@@ -1,0 +1,157 @@
+"""Everything in a namespace that has to do with one set, at one moment: what plans and explanations read. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from lwskit.api import names
+from lwskit.groups import ownership
+from lwskit.groups.index import GroupIndex
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.groups.model import SetSnapshot, SetState
+from lwskit.groups.ports import LeaderBackend, WorkerBackend
+from lwskit.runtime.kinds import CONTROLLER_REVISION, NODE, POD, SERVICE, Kind
+from lwskit.runtime.objects import Obj, controller_of, group_of, uid_of
+
+_EVENT_GROUPS = ("", "events.k8s.io")
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """An event of either API group, reduced to what an explanation needs. `time` is as the event carries it."""
+
+    kind: str
+    name: str
+    uid: str
+    type: str
+    reason: str
+    note: str
+    time: str
+    related: str = ""
+    """Name of the object that it also concerns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """One set with its workloads, pods, revisions, Services and events."""
+
+    name: str
+    namespace: str
+    lws: Obj | None
+    workload: Obj | None = None
+    """The leader workload: the object of the backend's kind with the set's name, whoever owns it."""
+    pods: tuple[Obj, ...] = ()
+    workers: tuple[Obj, ...] = ()
+    """Workloads of workers."""
+    revisions: tuple[Obj, ...] = ()
+    services: tuple[Obj, ...] = ()
+    happenings: tuple[Happening, ...] = ()
+    """Events of the namespace, oldest first."""
+    nodes: Mapping[str, Obj] = field(default_factory=dict)
+
+    def state(self, leaders: LeaderBackend, workers: WorkerBackend) -> SetState:
+        """The state of all groups, as the manager's index has it."""
+        if self.lws is None:
+            return SetState()
+        index = GroupIndex(leaders, workers)
+        if self.workload is not None:
+            index.apply(leaders.kind, None, self.workload)
+        for pod in self.pods:
+            index.apply(POD, None, pod)
+        for workload in self.workers:
+            index.apply(workers.kind, None, workload)
+        return index.state_of(uid_of(self.lws))
+
+    def snapshot(self, leaders: LeaderBackend, workers: WorkerBackend, now: datetime) -> SetSnapshot:
+        """What the manager would decide from."""
+        shared = next((s for s in self.services if s["metadata"]["name"] == self.name), None)
+        return SetSnapshot(
+            now=now,
+            lws=self.lws,
+            workload=self.workload,
+            revisions=self.revisions,
+            shared_service=shared,
+            state=self.state(leaders, workers),
+        )
+
+
+def of(objects: Iterable[Obj], namespace: str, name: str, leaders: LeaderBackend, workers: WorkerBackend) -> Scene:
+    """The scene of one set among any objects of a cluster."""
+    lws = workload = None
+    found: dict[str, list[Obj]] = {"pods": [], "workers": [], "revisions": [], "services": []}
+    happenings: list[Happening] = []
+    nodes: dict[str, Obj] = {}
+    for obj in objects:
+        meta = obj["metadata"]
+        if _is(obj, NODE):
+            nodes[meta["name"]] = obj
+        if meta.get("namespace", "") != namespace:
+            continue
+        mine = ownership.set_name(obj) == name
+        if _is(obj, LEADER_WORKER_SET) and meta["name"] == name:
+            lws = obj
+        elif _is(obj, leaders.kind) and meta["name"] == name:
+            workload = obj
+        elif _is(obj, workers.kind) and mine:
+            found["workers"].append(obj)
+        elif _is(obj, POD) and mine:
+            found["pods"].append(obj)
+        elif _is(obj, CONTROLLER_REVISION) and mine:
+            found["revisions"].append(obj)
+        elif _is(obj, SERVICE) and (mine or meta["name"] == name):
+            found["services"].append(obj)
+        elif obj.get("kind") == "Event" and group_of(obj.get("apiVersion", "")) in _EVENT_GROUPS:
+            happenings.append(_happening(obj))
+    happenings.sort(key=lambda h: h.time)
+    return Scene(
+        name=name,
+        namespace=namespace,
+        lws=lws,
+        workload=workload,
+        pods=tuple(found["pods"]),
+        workers=tuple(found["workers"]),
+        revisions=tuple(found["revisions"]),
+        services=tuple(found["services"]),
+        happenings=tuple(happenings),
+        nodes=nodes,
+    )
+
+
+def owner_name(obj: Obj) -> str:
+    """Kind and name of an object's controller, in words."""
+    owner = controller_of(obj)
+    return f"{owner['kind']} {owner['name']}" if owner is not None else "nobody"
+
+
+def is_leader_pod(pod: Obj) -> bool:
+    """Whether a pod's labels say that it leads a group."""
+    return (pod["metadata"].get("labels") or {}).get(names.WORKER_INDEX_LABEL) == names.LEADER_INDEX
+
+
+def _is(obj: Mapping[str, Any], kind: Kind) -> bool:
+    return obj.get("kind") == kind.kind and group_of(obj.get("apiVersion", "")) == kind.group
+
+
+def _happening(event: Obj) -> Happening:
+    about = event.get("regarding") or event.get("involvedObject") or {}
+    series = event.get("series") or {}
+    times = (
+        series.get("lastObservedTime"),
+        event.get("lastTimestamp"),
+        event.get("deprecatedLastTimestamp"),
+        event.get("eventTime"),
+        event["metadata"].get("creationTimestamp"),
+    )
+    return Happening(
+        about.get("kind", ""),
+        about.get("name", ""),
+        about.get("uid", ""),
+        event.get("type", "Normal"),
+        event.get("reason", ""),
+        event.get("note") or event.get("message") or "",
+        next((t for t in times if t), ""),
+        (event.get("related") or {}).get("name", ""),
+    )

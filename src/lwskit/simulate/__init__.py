@@ -1,0 +1,1 @@
+"""Rollouts played ahead: the manager's own decision, a forecast of the StatefulSet controller, an order of events."""

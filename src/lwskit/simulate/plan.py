@@ -1,0 +1,274 @@
+"""The plan for an edit of a set: what it is, the steps that follow, where they end, and at what cost. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from typing import Final
+
+from lwskit.api import names
+from lwskit.groups import hold as holds
+from lwskit.groups import rollout as arithmetic
+from lwskit.groups import spec
+from lwskit.groups.hold import numbered
+from lwskit.groups.model import READY, UPDATED, DecisionError
+from lwskit.groups.ports import LeaderBackend, WorkerBackend
+from lwskit.groups.scene import Scene, owner_name
+from lwskit.runtime.objects import Obj, controller_of, is_deleting, uid_of
+from lwskit.simulate import edit as edits
+from lwskit.simulate import order as orders
+from lwskit.simulate.edit import Verdict
+from lwskit.simulate.rollout import Rollout, Step
+from lwskit.simulate.start import Start, Templates, observe
+
+THE_EDIT: Final = "the edit"
+_ENOUGH: Final = 20_000
+"""Steps after which a plan is cut off."""
+
+
+class Outcome(Enum):
+    """Where the steps end."""
+
+    DONE = "done"
+    HELD = "held by the partition"
+    STALLED = "stalls"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something to know before the edit is made: a stable code, a sentence, and what can be done."""
+
+    code: str
+    message: str
+    hints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The plan for one set."""
+
+    namespace: str
+    name: str
+    verdict: Verdict
+    rolled: int = 0
+    """Groups that are made anew."""
+    changed: tuple[str, ...] = ()
+    assumed: str = ""
+    steps: tuple[Step, ...] = ()
+    outcome: Outcome = Outcome.DONE
+    replicas: int = 0
+    """Groups wanted after the edit."""
+    ready_before: int = 0
+    groups_before: int = 0
+    pods_before: int = 0
+    floor: int | None = None
+    """replicas − maxUnavailable; None for a set that does not exist yet."""
+    notices: tuple[Notice, ...] = field(default=())
+
+    @property
+    def lowest(self) -> int:
+        """The lowest number of ready groups at any step, and before the first."""
+        return min([self.ready_before, *(s.ready for s in self.steps)])
+
+    @property
+    def peak_groups(self) -> int:
+        """The greatest number of groups at any step."""
+        return max([self.groups_before, *(len(s.groups) for s in self.steps)])
+
+    @property
+    def peak_pods(self) -> int:
+        """The greatest number of pods at any step."""
+        return max([self.pods_before, *(s.pods for s in self.steps)])
+
+    @property
+    def good(self) -> bool:
+        """Whether the edit is accepted and its steps come to an end by themselves."""
+        return self.outcome in (Outcome.DONE, Outcome.HELD)
+
+
+def refused(namespace: str, name: str, sentences: Sequence[str]) -> Report:
+    """The plan for an edit that the API server refuses."""
+    notices = tuple(Notice("refused", sentence) for sentence in sentences)
+    return Report(namespace=namespace, name=name, verdict=Verdict.REFUSED, outcome=Outcome.REFUSED, notices=notices)
+
+
+def plan(
+    scene: Scene, new: Obj, ready_order: str, leaders: LeaderBackend, workers: WorkerBackend, now: datetime
+) -> Report:
+    """The plan for storing `new`, a set with its defaults, in the scene; `ready_order` as for `order.parse`.
+
+    Raises OrderError.
+    """
+    choose = orders.parse(ready_order)
+    old = scene.lws
+    obstacle = _obstacle(scene, new)
+    if obstacle is not None:
+        changed = edits.differences(old, new) if old is not None else []
+        verdict = edits.classify(old, new, changed, 0)
+        return Report(
+            namespace=scene.namespace,
+            name=scene.name,
+            verdict=verdict,
+            changed=tuple(changed),
+            outcome=Outcome.STALLED,
+            replicas=spec.replicas(new),
+            notices=(obstacle,),
+        )
+    start = observe(scene, leaders, workers)
+    notices: list[Notice] = []
+    if scene.workload is not None and is_deleting(scene.workload):
+        start = Start(old, None, {}, Templates(), "", "", None, scene.revisions, start.service)
+        notices.append(Notice("workload-deleting", f"StatefulSet {scene.name} is being deleted: the plan begins after"))
+    played = Rollout(start, leaders, now)
+    before = _Before.of(played, start)
+    steps: list[Step] = []
+    try:
+        played.edit(new)
+        steps += played.settle(THE_EDIT)
+        while (pending := played.pending) and len(steps) < _ENOUGH:
+            chosen = choose(pending)
+            if not chosen:
+                break
+            played.make_ready(*chosen)
+            steps += played.settle(f"{numbered(chosen)} {'is' if len(chosen) == 1 else 'are'} ready")
+        outcome, ends = _outcome(played, leaders)
+    except DecisionError as error:
+        outcome, ends = Outcome.STALLED, [Notice("no-decision", str(error))]
+    changed = edits.differences(old, new) if old is not None else []
+    rolled = len({o for step in steps for o in step.down if o in start.groups})
+    settings = arithmetic.Settings.of(new) if outcome is not Outcome.STALLED or not _unreadable(new) else None
+    floor = None
+    if settings is not None and old is not None and start.workload is not None:
+        floor = max(0, min(before.wanted, settings.replicas) - settings.max_unavailable)
+        notices += _floor(steps, floor, before, old, new, settings)
+    return Report(
+        namespace=scene.namespace,
+        name=scene.name,
+        verdict=edits.classify(old, new, changed, rolled),
+        rolled=rolled,
+        changed=tuple(changed),
+        assumed=orders.told(ready_order),
+        steps=_told(steps),
+        outcome=outcome,
+        replicas=spec.replicas(new),
+        ready_before=before.ready if old is not None else 0,
+        groups_before=len(start.groups),
+        pods_before=sum(g.size for g in start.groups.values()),
+        floor=floor,
+        notices=(*notices, *ends),
+    )
+
+
+def _unreadable(lws: Obj) -> bool:
+    try:
+        arithmetic.Settings.of(lws)
+    except DecisionError:
+        return True
+    return False
+
+
+def _told(steps: list[Step]) -> tuple[Step, ...]:
+    """The steps without a first one in which nothing happens."""
+    if len(steps) == 1 and not (steps[0].down or steps[0].up or steps[0].removed):
+        return ()
+    return tuple(steps)
+
+
+def _obstacle(scene: Scene, new: Obj) -> Notice | None:
+    """What keeps the manager from doing anything about the set at all."""
+    if scene.lws is not None and is_deleting(scene.lws):
+        return Notice("set-deleting", "the set is being deleted: an edit changes nothing any more")
+    if spec.identity(new) != names.IDENTITY_ORDINAL:
+        return Notice("hash-identity", f"groupIdentity {spec.identity(new)} is not served by this manager yet")
+    workload = scene.workload
+    if workload is None or scene.lws is None:
+        return None
+    owner = controller_of(workload)
+    if owner is None or owner["uid"] != uid_of(scene.lws):
+        text = f"StatefulSet {scene.name} belongs to {owner_name(workload)}, not to this set"
+        return Notice("foreign-workload", text, ("delete that StatefulSet, or give the set another name",))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """The groups before the edit."""
+
+    ready: int
+    unready: tuple[int, ...]
+    wanted: int
+    rolling: bool
+    """A rollout is not finished: groups of other revisions, or surge."""
+
+    @classmethod
+    def of(cls, played: Rollout, start: Start) -> _Before:
+        if start.lws is None or start.workload is None:
+            return cls(0, (), 0, False)
+        view = played.view()
+        wanted = spec.replicas(start.lws)
+        unready = tuple(i for i in range(wanted) if not view[i].ready)
+        old = view.first(wanted).count(UPDATED) < wanted
+        return cls(view.count(READY), unready, wanted, old or len(start.groups) > wanted)
+
+
+def _outcome(played: Rollout, leaders: LeaderBackend) -> tuple[Outcome, list[Notice]]:
+    lws, workload = played.lws, played.workload
+    assert lws is not None
+    if played.refused:
+        hint = "delete the set and create it anew, or undo the change"
+        return Outcome.STALLED, [
+            Notice("claims-immutable", f"the leader StatefulSet cannot be written: {played.refused}", (hint,))
+        ]
+    if workload is None:
+        return Outcome.STALLED, [Notice("no-workload", "the manager makes no leader StatefulSet")]
+    now, settings, view = leaders.observe(workload), arithmetic.Settings.of(lws), played.view()
+    found = holds.find(now, view, settings)
+    unready = [i for i in range(settings.replicas) if not view[i].ready]
+    meta = lws["metadata"]
+    told: list[Notice] = []
+    if found is not None:
+        advice = holds.advice(found, meta["name"], meta["namespace"])
+        told.append(Notice(f"held-{found.cause.value}", holds.told(found, settings), advice))
+    if unready and (found is None or found.cause is holds.Cause.PARTITION):
+        are = "is" if len(unready) == 1 else "are"
+        told.append(Notice("not-ready", f"{numbered(unready)} {are} not ready, and nothing in this edit makes it anew"))
+    if found is not None and found.cause is holds.Cause.PARTITION and not unready:
+        return Outcome.HELD, told
+    return (Outcome.STALLED, told) if told else (Outcome.DONE, told)
+
+
+def _floor(
+    steps: Sequence[Step], floor: int, before: _Before, old: Obj, new: Obj, settings: arithmetic.Settings
+) -> list[Notice]:
+    """Why fewer groups are ready than replicas − maxUnavailable: the documented cases that this edit is one of."""
+    lowest = min((s.ready for s in steps), default=before.ready)
+    if lowest >= floor:
+        return []
+    causes = list(_causes(steps, before, old, new, settings))
+    text = f"at the lowest point {lowest} groups are ready, fewer than replicas − maxUnavailable = {floor}"
+    if not causes:
+        return [Notice("floor-unexpected", f"{text}; none of the known cases explains that: please report it")]
+    return [Notice(f"floor-{code}", f"{text}: {sentence}") for code, sentence in causes]
+
+
+def _causes(
+    steps: Sequence[Step], before: _Before, old: Obj, new: Obj, settings: arithmetic.Settings
+) -> list[tuple[str, str]]:
+    changed = edits.new_template(old, new)
+    found: list[tuple[str, str]] = []
+    if before.unready:
+        are = "is" if len(before.unready) == 1 else "are"
+        found.append(("unready-at-start", f"{numbered(before.unready)} {are} not ready to begin with"))
+    if before.rolling and changed:
+        found.append(("new-template", "a new template comes while surge or updated groups are among the ready ones"))
+    if settings.replicas < before.wanted and (before.rolling or changed):
+        found.append(("scale-down", "the set gets fewer groups while a rollout goes on"))
+    if any(s.removed_ready and s.replicas >= settings.replicas for s in steps) and settings.max_surge:
+        found.append(("surge-reclaimed", "surge groups that are ready are given up while others are not ready"))
+    if not changed and any(s.down for s in steps) and not before.rolling:
+        text = "only what is copied into the leaders' template changes, so the StatefulSet paces the update by itself"
+        found.append(("not-a-revision", f"{text}, with maxUnavailable + maxSurge at a time"))
+    return found
