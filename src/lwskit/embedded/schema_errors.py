@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -121,13 +122,14 @@ def _list_errors(value: Any, schema: Schema, path: str) -> Iterable[FieldError]:
     elif isinstance(value, list) and not schema.get(INT_OR_STRING):
         items = schema.get("items") or {}
         kind = schema.get("x-kubernetes-list-type")
-        seen: list[Any] = []
+        seen: set[str] = set()
         for i, item in enumerate(value):
             if kind in ("set", "map"):
                 mark = item if kind == "set" else _keys(item, schema.get("x-kubernetes-list-map-keys") or (), items)
-                if mark in seen:
+                text = json.dumps(mark, sort_keys=True)
+                if text in seen:
                     yield duplicate(f"{path}[{i}]", mark)
-                seen.append(mark)
+                seen.add(text)
             yield from _list_errors(item, items, f"{path}[{i}]")
 
 
