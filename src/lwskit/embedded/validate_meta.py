@@ -18,29 +18,31 @@ _SEGMENTS = frozenset({"rbac.authorization.k8s.io"})
 
 def create(resource: Resource, obj: Obj) -> list[FieldError]:
     """The broken rules of a new object's metadata."""
-    if resource.custom is not None:
-        return [*_prefix(obj["metadata"]), *_name(resource, obj["metadata"]), *common(obj)]
-    return [*_name(resource, obj["metadata"]), *common(obj), *finalizers(obj)]
+    meta = obj["metadata"]
+    errors = [*_prefix(resource, meta), *_name(resource, meta), *common(obj)]
+    return errors if resource.custom is not None else [*errors, *finalizers(obj)]
 
 
-def _prefix(meta: Mapping[str, Any]) -> list[FieldError]:
-    """The broken rules of what a name is to begin with; a dash at its end is no mistake."""
+def _prefix(resource: Resource, meta: Mapping[str, Any]) -> list[FieldError]:
+    """The broken rules of what a name is to begin with; a dash at its end is no mistake, nor what is before the dash."""
     prefix = meta.get("generateName", "")
-    texts = names.subdomain(f"{prefix[:-1]}a" if prefix.endswith("-") else prefix) if prefix else []
-    return [invalid_value("metadata.generateName", prefix, text) for text in texts]
+    texts = _name_texts(resource, f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix)
+    return [invalid_value("metadata.generateName", prefix, text) for text in texts] if prefix else []
 
 
 def _name(resource: Resource, meta: Mapping[str, Any]) -> list[FieldError]:
     name = meta.get("name", "")
     if not name:
         return [required("metadata.name", "name or generateName is required")]
+    return [invalid_value("metadata.name", name, text) for text in _name_texts(resource, name)]
+
+
+def _name_texts(resource: Resource, name: str) -> list[str]:
     if resource.storage in _LABEL_NAMES:
-        texts = names.label(name)
-    elif resource.group in _SEGMENTS:
-        texts = names.path_segment(name)
-    else:
-        texts = names.path_segment(name) or names.subdomain(name) if "/" in name else names.subdomain(name)
-    return [invalid_value("metadata.name", name, text) for text in texts]
+        return names.label(name)
+    if resource.group in _SEGMENTS:
+        return names.path_segment(name)
+    return names.path_segment(name) or names.subdomain(name) if "/" in name else names.subdomain(name)
 
 
 def labels(found: Mapping[str, str] | None, field: str) -> list[FieldError]:
@@ -57,7 +59,7 @@ def annotation_keys(found: Mapping[str, str] | None, field: str) -> list[FieldEr
     errors = []
     for key in found or {}:
         errors.extend(invalid_value(field, key, text) for text in names.qualified(key.lower()))
-    size = sum(len(k) + len(v) for k, v in (found or {}).items())
+    size = sum(len(k.encode()) + len(v.encode()) for k, v in (found or {}).items())
     if size > ANNOTATIONS_LIMIT:
         text = f"Too long: may not be more than {ANNOTATIONS_LIMIT} bytes"
         errors.append(FieldError("FieldValueTooLong", field, text))
@@ -68,6 +70,8 @@ def common(obj: Obj) -> list[FieldError]:
     """The broken rules of metadata that hold for new and for changed objects of all kinds."""
     meta = obj["metadata"]
     errors = _unbound(meta)
+    if meta.get("generation", 0) < 0:
+        errors.insert(0, invalid_value("metadata.generation", meta["generation"], "must be greater than or equal to 0"))
     found = meta.get("finalizers") or []
     for finalizer in found:
         errors.extend(invalid_value("metadata.finalizers", finalizer, text) for text in names.qualified(finalizer))
@@ -103,6 +107,9 @@ def _owners(refs: list[dict[str, Any]]) -> list[FieldError]:
         for name in ("apiVersion", "kind", "name", "uid"):
             if not ref.get(name):
                 errors.append(required(f"metadata.ownerReferences[{i}].{name}", "must not be empty"))
+            elif name == "apiVersion" and (ref[name].count("/") > 1 or ref[name].endswith("/")):
+                text = "must be <group>/<version> or <version>"
+                errors.append(invalid_value(f"metadata.ownerReferences[{i}].apiVersion", ref[name], text))
         if ref.get("apiVersion") in ("v1", "events.k8s.io/v1") and ref.get("kind") == "Event":
             text = f"{_shown_kind(ref['apiVersion'])}, Kind=Event is disallowed from being an owner"
             errors.append(invalid_value(f"metadata.ownerReferences[{i}]", _in_order(ref), text))

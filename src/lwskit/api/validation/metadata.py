@@ -74,6 +74,10 @@ def _owners(value: Any, path: str) -> list[FieldError]:
         for field in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(field):
                 errors.append(required(f"{path}[{i}].{field}", "must not be empty"))
+        version = owner.get("apiVersion")
+        if isinstance(version, str) and (version.count("/") > 1 or version.endswith("/")):
+            detail = "must be <group>/<version> or <version>"
+            errors.append(invalid(f"{path}[{i}].apiVersion", version[: formats.SUBDOMAIN_LENGTH], detail))
         if owner.get("controller") is True:
             named = f"{_text(owner, 'kind')}/{_text(owner, 'name')}"
             if controller:
@@ -105,8 +109,8 @@ def _name(meta: Mapping[str, Any], path: str, rule: Callable[[str], Iterable[str
     errors: list[FieldError] = []
     prefix, name = meta.get("generateName"), meta.get("name")
     if isinstance(prefix, str) and prefix:
-        # A dash at the end is fine in a prefix, because something follows it.
-        checked = prefix[:-1] + "a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+        # A dash at the end is fine in a prefix, because something follows it; the character before is not looked at.
+        checked = prefix[:-2] + "a" if len(prefix) > 1 and prefix.endswith("-") else prefix
         errors += [invalid(f"{path}.generateName", prefix, fault) for fault in rule(checked)]
     if not name:
         errors.append(required(f"{path}.name", "name or generateName is required"))

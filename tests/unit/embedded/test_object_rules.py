@@ -1,0 +1,82 @@
+"""Rules of metadata and of lists in custom resources, with the texts that a real API server gave."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from lwskit.api.validation.formats import dns_1035_label
+from lwskit.api.validation.metadata import validate_metadata
+from lwskit.embedded.schema_errors import SchemaValidator
+from lwskit.runtime.errors import Invalid
+from lwskit.runtime.kinds import CONFIG_MAP
+
+from .serving import client, config_map, server
+
+
+@pytest.mark.parametrize("version", ["a/b/c", "apps/", "/"])
+async def test_the_version_of_an_owner(version: str):
+    owner = {"apiVersion": version, "kind": "K", "name": "n", "uid": "u"}
+    text = f'metadata.ownerReferences[0].apiVersion: Invalid value: "{version}": must be <group>/<version> or <version>'
+    obj = config_map()
+    obj["metadata"]["ownerReferences"] = [owner]
+    with pytest.raises(Invalid) as found:
+        await client(server()).create(CONFIG_MAP, obj)
+    assert text in str(found.value)
+    meta = {"name": "x", "namespace": "ns", "ownerReferences": [owner]}
+    assert [str(e) for e in validate_metadata(meta, dns_1035_label)] == [text]
+
+
+@pytest.mark.parametrize("version", ["v1", "apps/v1", "/v1"])
+def test_versions_of_owners_that_are_fine(version: str):
+    owner = {"apiVersion": version, "kind": "K", "name": "n", "uid": "u"}
+    assert validate_metadata({"name": "x", "namespace": "ns", "ownerReferences": [owner]}, dns_1035_label) == []
+
+
+async def test_annotations_are_counted_in_bytes():
+    obj = config_map()
+    obj["metadata"]["annotations"] = {"a": "é" * (128 * 1024)}
+    with pytest.raises(Invalid, match="metadata.annotations: Too long: may not be more than 262144 bytes"):
+        await client(server()).create(CONFIG_MAP, obj)
+    obj["metadata"]["annotations"] = {"a": "é" * (128 * 1024 - 1)}
+    await client(server()).create(CONFIG_MAP, obj)
+
+
+@pytest.mark.parametrize(("prefix", "good"), [("a-", True), ("A-", True), ("-", False), ("a.", False)])
+async def test_what_a_name_begins_with(prefix: str, good: bool):
+    obj = config_map()
+    obj["metadata"]["generateName"] = prefix
+    if good:
+        await client(server()).create(CONFIG_MAP, obj)
+    else:
+        with pytest.raises(Invalid, match="metadata.generateName: Invalid value"):
+            await client(server()).create(CONFIG_MAP, obj)
+
+
+LISTS = {
+    "type": "object",
+    "properties": {
+        "map": {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+            "items": {"type": "object", "properties": {"name": {"type": "string"}}},
+        },
+        "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+    },
+}
+
+
+def test_entries_of_lists_that_stand_there_twice():
+    found = SchemaValidator(LISTS).errors(
+        {"map": [{"name": "a"}, {"name": "b"}, {"name": "a"}], "set": ["x", "y", "x"]}
+    )
+    assert [str(e) for e in found] == ['map[2]: Duplicate value: {"name":"a"}', 'set[2]: Duplicate value: "x"']
+
+
+def test_long_lists_take_no_longer_than_they_are():
+    validator = SchemaValidator(LISTS)
+    started = time.process_time()
+    assert validator.errors({"map": [{"name": f"A{i}"} for i in range(30_000)]}) == []
+    assert time.process_time() - started < 2
