@@ -24,7 +24,7 @@ def create(resource: Resource, obj: Obj) -> list[FieldError]:
 
 
 def _prefix(resource: Resource, meta: Mapping[str, Any]) -> list[FieldError]:
-    """The broken rules of what a name is to begin with; a dash at its end is no mistake, nor what is before the dash."""
+    """The broken rules of what a name is to begin with; a dash at its end is no mistake, nor what is before it."""
     prefix = meta.get("generateName", "")
     texts = _name_texts(resource, f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix)
     return [invalid_value("metadata.generateName", prefix, text) for text in texts] if prefix else []

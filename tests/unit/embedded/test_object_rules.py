@@ -37,7 +37,7 @@ def test_versions_of_owners_that_are_fine(version: str):
 async def test_annotations_are_counted_in_bytes():
     obj = config_map()
     obj["metadata"]["annotations"] = {"a": "é" * (128 * 1024)}
-    with pytest.raises(Invalid, match="metadata.annotations: Too long: may not be more than 262144 bytes"):
+    with pytest.raises(Invalid, match=r"metadata\.annotations: Too long: may not be more than 262144 bytes"):
         await client(server()).create(CONFIG_MAP, obj)
     obj["metadata"]["annotations"] = {"a": "é" * (128 * 1024 - 1)}
     await client(server()).create(CONFIG_MAP, obj)
@@ -50,7 +50,7 @@ async def test_what_a_name_begins_with(prefix: str, good: bool):
     if good:
         await client(server()).create(CONFIG_MAP, obj)
     else:
-        with pytest.raises(Invalid, match="metadata.generateName: Invalid value"):
+        with pytest.raises(Invalid, match=r"metadata\.generateName: Invalid value"):
             await client(server()).create(CONFIG_MAP, obj)
 
 
