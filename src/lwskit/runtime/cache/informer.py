@@ -328,11 +328,6 @@ class Informer:
         known = self.store.get(key_of(obj))
         return known if known is not None and is_same(known, obj) else self._prepared(transform, obj)
 
-    def _put(self, key: Key, obj: Obj) -> None:
-        self.store.put(key, obj)
-        if self._detector is not None:
-            self._detector.stored(obj)
-
     def _applied(self, part: Part, obj: Obj, version: str) -> None:
         if part.removed and uid_of(obj) in part.removed:
             return
@@ -347,11 +342,14 @@ class Informer:
                 return
         if part.ahead:
             part.ahead.pop(key, None)
-        self._put(key, obj)
-        self._views.apply((old, obj))
+        self.store.put(key, obj)
+        if self._detector is not None:
+            self._detector.stored(obj)
+        if self._views.any:
+            self._views.apply((old, obj))
         if old is None:
             self._audience.tell("on_add", obj, False)
-        elif uid_of(old) == uid_of(obj):
+        elif old["metadata"].get("uid", "") == obj["metadata"].get("uid", ""):
             self._audience.tell("on_update", old, obj)
         else:
             self._audience.tell("on_delete", old, True)

@@ -313,24 +313,25 @@ class ListWatch:
         # Nearly all events pass the short question; the long one knows all that may come.
         try:
             meta = obj["metadata"]
+            version = meta["resourceVersion"]
             plain = (
                 obj["kind"] == self._kind_name
                 and obj["apiVersion"] == self._api_version
                 and meta["name"]
-                and type(meta["name"]) is type(meta["uid"]) is type(meta["resourceVersion"]) is str
-                and type(meta.get("namespace", "")) is str
+                and type(meta["name"]) is type(meta["uid"]) is type(version) is type(meta.get("namespace", "")) is str
                 and type(meta.get("labels", _NOTHING)) is type(meta.get("annotations", _NOTHING)) is dict
             )
         except (KeyError, TypeError):
-            plain = False
-        if not (plain and kind in _CHANGES) and not self._expected(kind, obj, now):
-            return None
+            plain, version = False, ""
+        if not (plain and kind in _CHANGES):
+            if not self._expected(kind, obj, now):
+                return None
+            version = version_of(obj)
         self._count += 1
         if self._phase is _Phase.STREAM:
             return self._collect(kind, obj)
         if kind != "ADDED":
             self._synthetic = False
-        version = obj["metadata"].get("resourceVersion", "")
         if version and not self._synthetic:
             self.last_version = version
         if kind == "BOOKMARK":

@@ -20,7 +20,11 @@ def is_sound(obj: Any) -> bool:
         meta = obj["metadata"]
         get = meta.get
         return bool(
-            type(meta["name"]) is type(meta["uid"]) is type(meta["resourceVersion"]) is type(get("namespace", "")) is str
+            type(meta["name"])
+            is type(meta["uid"])
+            is type(meta["resourceVersion"])
+            is type(get("namespace", ""))
+            is str
             and type(get("labels", _NOTHING)) is type(get("annotations", _NOTHING)) is dict
             and meta["name"]
         )

@@ -40,11 +40,11 @@ class _Index:
         before = self.values.get(key, ())
         try:
             found = self.function(obj)
-            if found is None or type(found) is str:
-                raise TypeError(f"it returned {found!r}; it has to return a list of values")
             after = tuple(found)
             if before == after:
                 return
+            if isinstance(found, str):
+                raise TypeError(f"it returned {found!r:.80} and not a list of values")
             hash(after)
         except Exception as e:
             # A function that cannot read one object must not keep the others from the store.

@@ -57,10 +57,13 @@ class Views:
         self._store = store
         self._views: list[View] = []
         self._stale: set[int] = set()
+        self.any = False
+        """Whether there is a view to tell."""
 
     def add(self, view: View, filled: bool) -> None:
         """Take in a view; it is given what is stored if the store has been `filled`."""
         self._views.append(view)
+        self.any = True
         if filled:
             self._guard(view, lambda: view.replace(self._store.list()))
 
