@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -19,6 +19,8 @@ from lwskit.manager.program import FIELD_MANAGER, Program
 from lwskit.manager.servers import webhook_server
 from lwskit.runtime.certs import make_ca, make_server_cert
 from lwskit.runtime.client.client import Client
+from lwskit.runtime.client.transport import HttpRequest
+from lwskit.runtime.errors import ConnectionFailed
 from lwskit.runtime.tls import TlsFiles
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.support import set_object
@@ -27,6 +29,8 @@ LOCAL = "127.0.0.1"
 HOST = os.environ.get("LWSKIT_WEBHOOK_HOST") or LOCAL
 COLLECTOR = 120.0
 """Seconds that a real garbage collector may take to learn of a new kind."""
+
+DIED = ConnectionFailed("the manager has died")
 
 _collects: set[str] = set()
 """Clusters whose garbage collector is known to collect for sets."""
@@ -47,6 +51,20 @@ async def manager(cluster: TestCluster) -> AsyncIterator[Program]:
             yield program
     finally:
         await client.close()
+
+
+def dies_after(count: int) -> Callable[[HttpRequest], bool]:
+    """Matches every write after the first `count` ones."""
+    seen = 0
+
+    def matches(request: HttpRequest) -> bool:
+        nonlocal seen
+        if request.method == "GET":
+            return False
+        seen += 1
+        return seen > count
+
+    return matches
 
 
 @asynccontextmanager

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
-from lwskit.runtime.client.transport import HttpRequest
-from lwskit.runtime.errors import ConnectionFailed
 from lwskit.runtime.kinds import POD, STATEFUL_SET
 from lwskit.runtime.objects import labels_of
 from lwskit.testing.cluster import Runnable, TestCluster
 from lwskit.testing.interceptors import Recorded
-from tests.scenarios.manager import manager
+from tests.scenarios.manager import DIED, dies_after, manager
 from tests.scenarios.support import ALL_KINDS, Sets
 
 READS = ("get", "list", "watch")
-DIED = ConnectionFailed("the manager has died")
 
 
 @pytest.fixture
@@ -83,20 +80,6 @@ async def test_a_restart_between_two_managers_is_not_lost(cluster: TestCluster, 
         async with cluster.kubelet.playing():
             await cluster.eventually(recreated)
         await sets.ready()
-
-
-def dies_after(count: int) -> Callable[[HttpRequest], bool]:
-    """Matches every write after the first `count` ones."""
-    seen = 0
-
-    def matches(request: HttpRequest) -> bool:
-        nonlocal seen
-        if request.method == "GET":
-            return False
-        seen += 1
-        return seen > count
-
-    return matches
 
 
 @pytest.mark.virtual_only("it is repeated for every write, and a real manager is not killed at a chosen one")

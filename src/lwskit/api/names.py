@@ -101,6 +101,9 @@ RECREATE_AFTER_START_ANNOTATION: Final = PREFIX + "experimental-recreate-group-a
 GROUP_RESTART_COUNTS_ANNOTATION: Final = PREFIX + "group-restart-counts"
 """JSON object on the set: `revision/groupIndex` to the number of restarts."""
 
+GROUP_RESTART_LEADERS_ANNOTATION: Final = PREFIX + "group-restart-leaders"
+"""JSON object on the set, ours alone: `revision/groupIndex` to the UID of the leader that the last count is for."""
+
 GROUP_RESTART_BUDGET_EXHAUSTED_ANNOTATION: Final = PREFIX + "group-restart-budget-exhausted"
 """`true` on the leader of a group that used up its restarts."""
 

@@ -164,6 +164,14 @@ ANNOTATIONS: Final = (
         NEWEST,
     ),
     Entry(
+        names.GROUP_RESTART_LEADERS_ANNOTATION,
+        "sets; of this implementation alone",
+        "JSON object: `<revision>/<group index>` to the UID of the leader that was counted last",
+        f"{GROUPS}; {SETS} (drops what is gone)",
+        GROUPS,
+        NEWEST,
+    ),
+    Entry(
         names.GROUP_RESTART_BUDGET_EXHAUSTED_ANNOTATION,
         "leader pods of groups without a restart left",
         "`true`",

@@ -81,11 +81,13 @@ def decide(snapshot: MemberSnapshot, lws: Obj, leader: Obj, failed: Obj) -> Deci
         return terminate(snapshot, lws, leader)
     if not counts_restarts(lws):
         return ()
-    key = counters.key_of_group(leader)
     try:
-        count = counters.read(lws).get(key, 0)
+        count = counters.read(lws).get(counters.key_of_group(leader), 0)
     except DecisionError as error:
         return unreadable(lws, error)
+    if counters.is_counted(lws, leader):
+        # An earlier try counted it and failed to delete the leader.
+        return ()
     limit = limit_of(lws)
     if limit is not None and count >= limit:
         return terminate(snapshot, lws, leader)
@@ -98,7 +100,7 @@ def decide(snapshot: MemberSnapshot, lws: Obj, leader: Obj, failed: Obj) -> Deci
 
 def waits(snapshot: MemberSnapshot, lws: Obj, leader: Obj) -> Hold | None:
     """The hold of a pending recreation as far as the cache knows it: to do nothing needs no live look."""
-    if not cause_of_pending(leader) or is_exhausted(leader):
+    if not cause_of_pending(leader) or is_exhausted(leader) or counters.is_counted(lws, leader):
         return None
     try:
         count = counters.read(lws).get(counters.key_of_group(leader), 0)
@@ -292,7 +294,7 @@ def _count(lws: Obj, leader: Obj, count: int) -> Modify:
         why=f"restart {count} of group {index} is counted before it happens",
         kind=LEADER_WORKER_SET,
         key=key_of(lws),
-        change=counters.raised(counters.key_of_group(leader), count, uid_of(lws)),
+        change=counters.raised(leader, count, uid_of(lws)),
         errors={"NotFound": OnError.REQUEUE, "Conflict": OnError.REQUEUE},
         on_failure=_event(lws, leader, names.EVENT_FAILED_UPDATE, names.ACTION_UPDATE, note, "Warning"),
     )

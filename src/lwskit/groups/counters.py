@@ -1,6 +1,7 @@
 """How often each group has been restarted: the annotation of a set that counts it. Pure.
 
-Specification: 20 §12.1, §12.5. The annotation is a JSON object, `<revision key>/<group index>` to a number.
+Specification: 20 §12.1, §12.5. The annotation is a JSON object, `<revision key>/<group index>` to a number. A second
+one says which leader was counted last, so that a deletion that fails after its count is not counted again.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ Change = Callable[[Obj], Obj | None]
 """A pure function from a set as it is to the changed one, None where nothing changes."""
 
 _SHOWN = 60
+_REMEMBERED = 64
+"""Leaders whose deletion may be under way at once: entries of the second annotation."""
 
 
 def key_of_group(leader: Mapping[str, Any]) -> str:
@@ -51,14 +54,24 @@ def read(lws: Mapping[str, Any]) -> Counters:
     return found
 
 
-def raised(key: str, count: int, uid: str) -> Change:
-    """A change that stores `count` for a group of the set with that UID. A count that is there never gets lower."""
+def is_counted(lws: Mapping[str, Any], leader: Mapping[str, Any]) -> bool:
+    """Whether the restart of this very leader's group has been counted, so that only its deletion is left to do."""
+    return _leaders(lws).get(key_of_group(leader)) == uid_of(leader)
+
+
+def raised(leader: Mapping[str, Any], count: int, uid: str) -> Change:
+    """A change that stores `count` for a leader's group, in the set with that UID. No count ever gets lower."""
+    key = key_of_group(leader)
 
     def change(lws: Obj) -> Obj | None:
         if uid_of(lws) != uid:
             return None
         found = read(lws)
-        return None if found.get(key, -1) >= count else written(lws, {**found, key: count})
+        if found.get(key, -1) >= count:
+            return None
+        leaders = {k: v for k, v in _leaders(lws).items() if k != key}
+        latest = dict([*leaders.items(), (key, uid_of(leader))][-_REMEMBERED:])
+        return _noted(written(lws, {**found, key: count}), names.GROUP_RESTART_LEADERS_ANNOTATION, latest)
 
     return change
 
@@ -71,7 +84,11 @@ def dropped(gone: Callable[[Counters], Collection[str]], uid: str) -> Change:
             return None
         found = read(lws)
         lost = set(gone(found))
-        return written(lws, {k: n for k, n in found.items() if k not in lost}) if lost & found.keys() else None
+        if not lost & found.keys():
+            return None
+        leaders = {key: leader for key, leader in _leaders(lws).items() if key not in lost}
+        kept = written(lws, {key: count for key, count in found.items() if key not in lost})
+        return _noted(kept, names.GROUP_RESTART_LEADERS_ANNOTATION, leaders)
 
     return change
 
@@ -91,10 +108,23 @@ def of_other_revisions(counters: Mapping[str, int], revision: str) -> list[str]:
 
 def written(lws: Obj, counters: Mapping[str, int]) -> Obj:
     """The set with these counters: a copy. The annotation goes with the last of them."""
-    notes = {k: v for k, v in annotations_of(lws).items() if k != names.GROUP_RESTART_COUNTS_ANNOTATION}
-    if counters:
-        text = json.dumps(counters, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        notes[names.GROUP_RESTART_COUNTS_ANNOTATION] = text
+    return _noted(lws, names.GROUP_RESTART_COUNTS_ANNOTATION, dict(sorted(counters.items())))
+
+
+def _leaders(lws: Mapping[str, Any]) -> Mapping[str, str]:
+    """UID of the leader that was counted last, by counter key; what cannot be read is nothing."""
+    try:
+        found: object = json.loads(annotations_of(lws).get(names.GROUP_RESTART_LEADERS_ANNOTATION) or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return {k: v for k, v in found.items() if isinstance(v, str)} if isinstance(found, dict) else {}
+
+
+def _noted(lws: Obj, name: str, value: Mapping[str, Any]) -> Obj:
+    """The set with a JSON object as annotation, or without the annotation if the object is empty."""
+    notes = {k: v for k, v in annotations_of(lws).items() if k != name}
+    if value:
+        notes[name] = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     meta = {k: v for k, v in lws["metadata"].items() if k != "annotations"}
     return {**lws, "metadata": {**meta, "annotations": notes} if notes else meta}
 

@@ -32,6 +32,12 @@ def with_counts(found: dict[str, int]) -> dict[str, Any]:
     return counters.written(make_lws(), found)
 
 
+def leader_of(key: str, uid: str = "leader") -> dict[str, Any]:
+    """The leader of the group that is counted under that key."""
+    revision, index = key.split("/")
+    return {"metadata": {"uid": uid, "labels": {names.REVISION_LABEL: revision, names.GROUP_INDEX_LABEL: index}}}
+
+
 # Counters -------------------------------------------------------------------------------------------------------------
 
 
@@ -91,14 +97,15 @@ def test_counters_are_written_sorted_and_without_spaces() -> None:
 def test_86_a_count_never_gets_lower_and_others_stay(found: dict[str, int], key: str, count: int) -> None:
     lws = with_counts(found)
     before = copy.deepcopy(lws)
-    changed = counters.raised(key, count, "set-uid")(lws)
+    raised = counters.raised(leader_of(key), count, "set-uid")
+    changed = raised(lws)
     assert lws == before
     if found.get(key, -1) >= count:
         assert changed is None
     else:
         assert changed is not None
         assert counters.read(changed) == {**found, key: count}
-        assert counters.raised(key, count, "set-uid")(changed) is None
+        assert raised(changed) is None
 
 
 @given(COUNTERS, st.lists(st.tuples(KEYS, st.integers(1, 50)), max_size=8))
@@ -110,7 +117,7 @@ def test_86_concurrent_changes_of_several_groups_all_survive(
     for order in (writes, [*reversed(writes)]):
         lws = with_counts(found)
         for key, count in order:
-            lws = counters.raised(key, count, "set-uid")(lws) or lws
+            lws = counters.raised(leader_of(key), count, "set-uid")(lws) or lws
         results.append(counters.read(lws))
     assert results[0] == results[1]
     for key, count in writes:
@@ -118,8 +125,37 @@ def test_86_concurrent_changes_of_several_groups_all_survive(
 
 
 def test_another_set_of_that_name_is_not_counted_for() -> None:
-    assert counters.raised("a/0", 1, "former")(make_lws()) is None
+    assert counters.raised(leader_of("a/0"), 1, "former")(make_lws()) is None
     assert counters.dropped(lambda found: found, "former")(with_counts({"a/0": 1})) is None
+
+
+def test_86_a_leader_is_counted_once() -> None:
+    lws = counters.raised(leader_of("a/0", "one"), 1, "set-uid")(make_lws())
+    assert lws is not None
+    assert counters.is_counted(lws, leader_of("a/0", "one"))
+    assert not counters.is_counted(lws, leader_of("a/0", "two"))
+    assert not counters.is_counted(lws, leader_of("a/1", "one"))
+    lws = counters.raised(leader_of("a/0", "two"), 2, "set-uid")(lws)
+    assert lws is not None
+    assert not counters.is_counted(lws, leader_of("a/0", "one"))
+    lws = counters.dropped(lambda found: found, "set-uid")(lws)
+    assert lws == {**make_lws(), "metadata": {k: v for k, v in make_lws()["metadata"].items() if k != "annotations"}}
+
+
+def test_86_only_so_many_leaders_are_remembered() -> None:
+    lws = make_lws()
+    for i in range(100):
+        lws = counters.raised(leader_of(f"a/{i}"), 1, "set-uid")(lws) or lws
+    assert [i for i in range(100) if counters.is_counted(lws, leader_of(f"a/{i}"))] == list(range(36, 100))
+    assert len(counters.read(lws)) == 100
+
+
+@pytest.mark.parametrize("text", ["", "{", "null", "[]", '{"a/0": 3}', "[" * 100_000])
+def test_86_remembered_leaders_that_cannot_be_read_are_none(text: str) -> None:
+    lws = make_lws()
+    lws["metadata"]["annotations"] = {names.GROUP_RESTART_LEADERS_ANNOTATION: text}
+    assert not counters.is_counted(lws, leader_of("a/0"))
+    assert counters.raised(leader_of("a/0"), 1, "set-uid")(lws) is not None
 
 
 @given(COUNTERS, st.sets(KEYS))
