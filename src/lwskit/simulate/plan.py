@@ -172,7 +172,7 @@ def _unreadable(lws: Obj) -> bool:
 
 def _told(steps: list[Step]) -> tuple[Step, ...]:
     """The steps without a first one in which nothing happens."""
-    if len(steps) == 1 and not (steps[0].down or steps[0].up or steps[0].removed):
+    if len(steps) == 1 and not steps[0].moves:
         return ()
     return tuple(steps)
 
@@ -262,6 +262,9 @@ def _causes(
     if before.unready:
         are = "is" if len(before.unready) == 1 else "are"
         found.append(("unready-at-start", f"{numbered(before.unready)} {are} not ready to begin with"))
+    if spec.size(old) == 1 and spec.size(new) > 1:
+        text = "the size goes from 1 to more, and groups without workers do not count as ready until they are made anew"
+        found.append(("size-from-one", text))
     if before.rolling and changed:
         found.append(("new-template", "a new template comes while surge or updated groups are among the ready ones"))
     if settings.replicas < before.wanted and (before.rolling or changed):

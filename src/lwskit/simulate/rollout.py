@@ -70,6 +70,13 @@ class Step:
     """Events of the manager."""
     removed_ready: int = 0
     """How many of the groups that are given up were ready."""
+    wrote: bool = False
+    """The leader workload is written."""
+
+    @property
+    def moves(self) -> bool:
+        """Whether anything is written, or any group made or taken down."""
+        return bool(self.wrote or self.down or self.removed or self.up)
 
 
 class Rollout:
@@ -140,11 +147,10 @@ class Rollout:
             before = self._written()
             why, notes = self._decide()
             down, removed, up, removed_ready = self._act()
-            changed = before != self._written() or down or removed or up
-            if not changed and steps:
-                return steps
-            steps.append(self._step(event, why, notes, (down, removed, up, removed_ready)))
-            if not changed:
+            step = self._step(event, why, notes, (down, removed, up, removed_ready), before != self._written())
+            if step.moves or not steps:
+                steps.append(step)
+            if not step.moves:
                 return steps
             event = ""
         raise DecisionError("the decisions about this set repeat for ever; nothing comes of that edit")
@@ -152,7 +158,12 @@ class Rollout:
     # Inside -------------------------------------------------------------------------------------------------------
 
     def _step(
-        self, event: str, why: str, notes: tuple[str, ...], moved: tuple[list[int], list[int], list[int], int]
+        self,
+        event: str,
+        why: str,
+        notes: tuple[str, ...],
+        moved: tuple[list[int], list[int], list[int], int],
+        wrote: bool,
     ) -> Step:
         now = self._leaders.observe(self.workload) if self.workload is not None else None
         view = self.view()
@@ -172,6 +183,7 @@ class Rollout:
             why=why,
             notes=notes,
             removed_ready=removed_ready,
+            wrote=wrote,
         )
 
     def _written(self) -> tuple[int, int, str, str, int] | None:

@@ -1,0 +1,109 @@
+"""What `plan` and `explain` look at: a saved dump, or a cluster through its API server."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from lwskit.api import names
+from lwskit.backends.registry import Backends
+from lwskit.cli import manifests
+from lwskit.groups import scene as scenes
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.groups.scene import Scene
+from lwskit.runtime.client.client import Client
+from lwskit.runtime.errors import ConfigurationError, Forbidden, NotFound
+from lwskit.runtime.kinds import CONTROLLER_REVISION, EVENT, NODE, POD, SERVICE, Kind
+from lwskit.runtime.objects import Obj
+
+_DEFAULT_NAMESPACE = "default"
+
+
+def read_dump(path: str) -> list[Obj]:
+    """The objects of a dump; those without a namespace are of the namespace `default`. Raises ConfigurationError."""
+    objects = manifests.read(path)
+    for obj in objects:
+        if obj["kind"] != NODE.kind:
+            obj["metadata"].setdefault("namespace", _DEFAULT_NAMESPACE)
+    return objects
+
+
+def scene_of(objects: Iterable[Obj], namespace: str, name: str, backends: Backends) -> Scene:
+    """The scene of one set in a dump."""
+    return scenes.of(objects, namespace, name, backends.leaders, backends.workers)
+
+
+async def look(client: Client, namespace: str, name: str, backends: Backends, *, events: bool = False) -> Scene:
+    """The scene of one set on a cluster; with `events` also the events of the namespace and the nodes of its pods.
+
+    Raises ConfigurationError where the cluster does not know LeaderWorkerSets, ApiError for what may not be read.
+    """
+    label = f"{names.NAME_LABEL}={name}"
+    found: list[Obj] = []
+    try:
+        found.append({**await client.get(LEADER_WORKER_SET, name, namespace), **_typed(LEADER_WORKER_SET)})
+    except NotFound as error:
+        await _check_served(client, error)
+    kinds = dict.fromkeys((POD, CONTROLLER_REVISION, SERVICE, backends.workers.kind))
+    for kind in kinds:
+        found += await client.list_all(kind, namespace, label_selector=label)
+    try:
+        found.append({**await client.get(backends.leaders.kind, name, namespace), **_typed(backends.leaders.kind)})
+    except NotFound:
+        pass
+    if events:
+        found += await client.list_all(EVENT, namespace)
+        found += await _nodes(client, found)
+    return scene_of(found, namespace, name, backends)
+
+
+async def _check_served(client: Client, missing: NotFound) -> None:
+    """A collection that is not there either is another matter than a set that is not. Raises ConfigurationError."""
+    try:
+        await client.list(LEADER_WORKER_SET, limit=1)
+    except NotFound:
+        raise ConfigurationError(
+            f"the cluster has no {LEADER_WORKER_SET.qualified}; is its CustomResourceDefinition installed?"
+        ) from missing
+    except Forbidden:
+        return
+
+
+async def _nodes(client: Client, objects: Sequence[Obj]) -> list[Obj]:
+    wanted = {o["spec"]["nodeName"] for o in objects if o.get("kind") == POD.kind and o["spec"].get("nodeName")}
+    found: list[Obj] = []
+    for name in sorted(wanted):
+        try:
+            found.append({**await client.get(NODE, name), **_typed(NODE)})
+        except (NotFound, Forbidden):
+            # An explanation without them says a little less.
+            continue
+    return found
+
+
+def _typed(kind: Kind) -> Obj:
+    return {"apiVersion": kind.api_version, "kind": kind.kind}
+
+
+async def names_on(client: Client, namespace: str) -> list[str]:
+    """The names of the sets in a namespace."""
+    return [o["metadata"]["name"] for o in await client.list_all(LEADER_WORKER_SET, namespace)]
+
+
+def names_in(objects: Iterable[Obj], namespace: str) -> list[str]:
+    """The names of the sets of a namespace in a dump."""
+    return [
+        o["metadata"]["name"] for o in objects if o["kind"] == names.KIND and o["metadata"]["namespace"] == namespace
+    ]
+
+
+def unknown(name: str, namespace: str, there: Sequence[str], where: str) -> ConfigurationError:
+    """The error about a set that does not exist, with the names that it could have been."""
+    near = difflib.get_close_matches(name, there, n=3, cutoff=0.5)
+    if near:
+        hint = f"did you mean {' or '.join(near)}?"
+    elif there:
+        hint = f"there are: {', '.join(sorted(there)[:10])}"
+    else:
+        hint = "there are none in that namespace"
+    return ConfigurationError(f"{where} has no {names.KIND} {name!r} in namespace {namespace!r}; {hint}")

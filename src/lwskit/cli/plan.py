@@ -1,0 +1,77 @@
+"""`lwskit plan`: what an edit of a set will do, step by step, before it is made."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+OK, BAD = 0, 1
+CLUSTER = "cluster"
+
+
+@click.command("plan")
+@click.option("-f", "--filename", metavar="FILE", required=True, help="The manifest to apply; - for standard input.")
+@click.option(
+    "--against",
+    metavar="cluster|DUMP",
+    default=CLUSTER,
+    show_default=True,
+    help="What is there: the cluster, or a file of saved objects (- for standard input).",
+)
+@click.option("-n", "--namespace", default="default", show_default=True, help="The namespace of sets that name none.")
+@click.option(
+    "--ready-order",
+    metavar="ORDER",
+    default="highest-first",
+    show_default=True,
+    help="How groups become ready: highest-first, lowest-first, together, never, or groups such as 5,4,2.",
+)
+@click.option("-o", "--output", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig; else $KUBECONFIG, in-cluster, ~/.kube/config.")
+@click.option("--context", "context_name", metavar="NAME", help="Context in the kubeconfig.")
+@click.pass_context
+def command(
+    context: click.Context,
+    filename: str,
+    against: str,
+    namespace: str,
+    ready_order: str,
+    output: str,
+    kubeconfig: str | None,
+    context_name: str | None,
+) -> None:
+    """Say what applying FILE would do: refused, nothing, or which groups go down and come up at each step.
+
+    Nothing is written. Exits with 1 if a set is refused or its rollout would stall.
+    """
+    # What this needs is imported here, so that --help stays quick.
+    from lwskit.cli import manifests, planning
+    from lwskit.cli.interrupt import run_until_interrupted
+    from lwskit.simulate import order
+    from lwskit.simulate.output import as_data, text
+    from lwskit.simulate.plan import Report
+
+    try:
+        order.parse(ready_order)
+    except order.OrderError as error:
+        raise click.BadParameter(str(error), param_hint="--ready-order") from error
+    if filename == against == "-":
+        raise click.UsageError("- can be given once: standard input ends when it has been read")
+    sets = planning.sets_of(manifests.read(filename), filename, namespace)
+    reports: list[Report] = []
+    if against == CLUSTER:
+        work = planning.against_cluster(sets, ready_order, kubeconfig, context_name, reports)
+        if run_until_interrupted(work):
+            raise click.Abort
+    else:
+        reports = planning.against_dump(sets, against, ready_order)
+    if output == "json":
+        document: dict[str, Any] = {"plans": [as_data(report) for report in reports]}
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        for report in reports:
+            for line in text(report):
+                click.echo(line)
+    context.exit(OK if all(report.good for report in reports) else BAD)

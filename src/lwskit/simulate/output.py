@@ -1,0 +1,152 @@
+"""Plans for people and programs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from lwskit.groups.hold import numbered
+from lwskit.simulate.edit import Verdict
+from lwskit.simulate.plan import Outcome, Report
+from lwskit.simulate.rollout import Step
+
+_HEADER: Final = ("step", "after", "partition", "replicas", "down", "up", "removed", "ready", "groups", "pods")
+_SHOWN: Final = 5
+_CUT: Final = 60
+"""Steps of a long plan that are shown: the first and the last."""
+
+
+def text(report: Report) -> Iterator[str]:
+    """Lines for people."""
+    yield f"{report.namespace}/{report.name}: {headline(report)}"
+    if report.changed:
+        more = len(report.changed) - _SHOWN
+        yield "  changed: " + ", ".join(report.changed[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    if report.steps:
+        yield f"  assumed: {report.assumed}"
+        yield ""
+        yield from (f"  {line}".rstrip() for line in _table(report.steps))
+        yield ""
+        yield f"  fewest ready groups: {report.lowest} of {report.replicas}" + _floor(report)
+        yield f"  at the peak: {_capacity(report)}"
+        yield f"  end: {_end(report)}"
+    for notice in report.notices:
+        yield f"  {'refused' if report.outcome is Outcome.REFUSED else 'note'}: {notice.message} [{notice.code}]"
+        yield from (f"    {hint}" for hint in notice.hints)
+
+
+def as_data(report: Report) -> dict[str, Any]:
+    """What the JSON output has of a plan."""
+    return {
+        "namespace": report.namespace,
+        "name": report.name,
+        "verdict": report.verdict.value,
+        "summary": headline(report),
+        "outcome": report.outcome.value,
+        "changed": list(report.changed),
+        "rolledGroups": report.rolled,
+        "assumed": report.assumed,
+        "replicas": report.replicas,
+        "readyBefore": report.ready_before,
+        "lowestReady": report.lowest,
+        "floor": report.floor,
+        "peak": {
+            "groups": report.peak_groups,
+            "pods": report.peak_pods,
+            "extraGroups": report.peak_groups - report.groups_before,
+            "extraPods": report.peak_pods - report.pods_before,
+        },
+        "steps": [_step(number, step) for number, step in enumerate(report.steps, 1)],
+        "notices": [{"code": n.code, "message": n.message, "hints": list(n.hints)} for n in report.notices],
+    }
+
+
+def headline(report: Report) -> str:
+    """What the edit is, in a few words."""
+    match report.verdict:
+        case Verdict.REFUSED:
+            return "the API server refuses it"
+        case Verdict.CREATES:
+            return f"creates the set with {_groups(report.replicas)}"
+        case Verdict.ROLLS:
+            return f"makes {_groups(report.rolled)} anew"
+        case Verdict.SCALES:
+            return f"scales from {report.groups_before} to {_groups(report.replicas)}"
+        case Verdict.METADATA:
+            return "metadata only; no pod is touched"
+        case Verdict.NEXT_RESTART:
+            return "applies when a group is next made or restarted; no pod is touched now"
+        case Verdict.NEXT_ROLLOUT:
+            return "applies to how rollouts go on; the template stays"
+        case Verdict.NOTHING:
+            return "nothing changes" + ("; what goes on already:" if report.steps else "")
+
+
+def _groups(count: int) -> str:
+    return f"{count} group{'' if count == 1 else 's'}"
+
+
+def _floor(report: Report) -> str:
+    return f"; replicas − maxUnavailable is {report.floor}" if report.floor is not None else ""
+
+
+def _capacity(report: Report) -> str:
+    groups, pods = report.peak_groups - report.groups_before, report.peak_pods - report.pods_before
+    there = f"{_groups(report.peak_groups)}, {report.peak_pods} pods"
+    return f"{there}: {_groups(groups)} and {pods} pods more than now" if groups or pods else f"{there}, as now"
+
+
+def _end(report: Report) -> str:
+    match report.outcome:
+        case Outcome.DONE:
+            return "all groups are ready and as asked for"
+        case Outcome.HELD:
+            return "the partition holds the rest"
+        case _:
+            return "it stalls"
+
+
+def _table(steps: Sequence[Step]) -> Iterator[str]:
+    rows = [_HEADER, *(_row(number, step) for number, step in enumerate(steps, 1))]
+    if len(rows) > _CUT + 1:
+        left = (f"… {len(rows) - 1 - _CUT} more", *("" for _ in _HEADER[1:]))
+        rows = [*rows[: _CUT // 2 + 1], left, *rows[-_CUT // 2 :]]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADER))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+
+
+def _row(number: int, step: Step) -> tuple[str, ...]:
+    return (
+        str(number),
+        step.event,
+        str(step.partition),
+        str(step.replicas),
+        *(_short(moved) for moved in (step.down, step.up, step.removed)),
+        str(step.ready),
+        str(len(step.groups)),
+        str(step.pods),
+    )
+
+
+def _short(ordinals: Sequence[int]) -> str:
+    return numbered(ordinals).removeprefix("groups ").removeprefix("group ") if ordinals else "-"
+
+
+def _step(number: int, step: Step) -> dict[str, Any]:
+    return {
+        "step": number,
+        "after": step.event,
+        "partition": step.partition,
+        "replicas": step.replicas,
+        "revision": step.key,
+        "down": list(step.down),
+        "up": list(step.up),
+        "removed": list(step.removed),
+        "ready": step.ready,
+        "updated": step.updated,
+        "groups": len(step.groups),
+        "pods": step.pods,
+        "why": step.why,
+        "events": list(step.notes),
+    }
