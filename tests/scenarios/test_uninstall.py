@@ -21,7 +21,7 @@ def cluster_runnables() -> Sequence[Runnable]:
 
 
 async def test_a_namespace_can_be_deleted_when_the_manager_is_gone(cluster: TestCluster):
-    """F124: no object has a finalizer of ours, so that after an uninstallation a namespace with sets goes entirely."""
+    """F124: sets at work have no finalizer of ours, so that after an uninstallation their namespace goes entirely."""
     elsewhere = f"{cluster.namespace}-goes"
     client = cluster.client
     await client.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": elsewhere}})
