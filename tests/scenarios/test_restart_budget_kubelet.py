@@ -10,7 +10,7 @@ from tests.scenarios.budgets import FINALIZER, all_new, counts, limited, recover
 from tests.scenarios.support import Sets
 
 CRASH = "embedded.k8s.test/crash"
-HALF = {"requests": {"cpu": "3"}}
+HALF = {"requests": {"cpu": "30"}}
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ async def test_a_container_that_always_crashes(cluster: TestCluster, sets: Sets)
         assert (await sets.conditions())["Degraded"] == "True"
 
     await cluster.eventually(degraded)
-    big = {"containers": [{"name": "c", "image": "img", "resources": {"requests": {"cpu": "5"}}}]}
+    big = {"containers": [{"name": "c", "image": "img", "resources": {"requests": {"cpu": "50"}}}]}
     await cluster.create(POD, {"metadata": {"name": "other"}, "spec": big})
 
     async def runs() -> None:
