@@ -9,6 +9,7 @@ from lwskit.lint import changes, objects, rules
 from lwskit.lint.findings import (
     DUPLICATE_KEY,
     DUPLICATE_OBJECT,
+    READ_DIFFERENTLY,
     REFUSED_BY_SCHEMA,
     UNREADABLE,
     Fault,
@@ -18,7 +19,7 @@ from lwskit.lint.findings import (
 )
 from lwskit.lint.hints import hinted
 from lwskit.lint.server import Server
-from lwskit.lint.source import Part, SourceError, documents, locate
+from lwskit.lint.source import Note, Part, SourceError, documents, locate
 from lwskit.runtime.objects import Obj
 
 Key = tuple[str, str]
@@ -70,7 +71,7 @@ def stored(sources: Iterable[Source], server: Server, namespace: str) -> dict[Ke
             raise SourceError(source.error)
         try:
             for document in documents(source.text):
-                for item in objects.of(document.data, document.root):
+                for item in () if isinstance(document, Note) else objects.of(document.data, document.root):
                     if isinstance(item, objects.Found):
                         answer = server.create(item.data, namespace)
                         if answer.stored is not None and not any(
@@ -107,8 +108,13 @@ def _file(
     if source.error:
         yield Finding(Fault(UNREADABLE, "", source.error), Place(source.name))
         return
+    notes: list[Note] = []
+    any_mine = False
     try:
         for document in documents(source.text):
+            if isinstance(document, Note):
+                notes.append(document)
+                continue
             mine = False
             for item in objects.of(document.data, document.root):
                 if isinstance(item, objects.Other):
@@ -120,13 +126,16 @@ def _file(
                     continue
                 report.sets += 1
                 yield from _set(source, item, server, old, namespace, seen)
+            any_mine = any_mine or mine
             if mine:
                 for path, line, column in document.doubled:
                     text = "this field stands there twice; the last one counts, and strict readers refuse it"
                     yield Finding(Fault(DUPLICATE_KEY, path, text), Place(source.name, line, column))
     except SourceError as error:
-        fault = Fault(UNREADABLE, "", f"this is not valid YAML: {error}")
+        fault = Fault(UNREADABLE, "", f"this is neither YAML nor JSON: {error}")
         yield Finding(fault, Place(source.name, error.line, error.column))
+    for note in notes if any_mine else ():
+        yield Finding(Fault(READ_DIFFERENTLY, "", note.message), Place(source.name, note.line, note.column))
 
 
 def _place(source: Source, part: Part, path: str) -> Place:

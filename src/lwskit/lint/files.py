@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ SUFFIXES: Final = (".yaml", ".yml", ".json")
 STDIN: Final = "<stdin>"
 LARGEST: Final = 32 * 1024 * 1024
 """Bytes of a file that is still read."""
+_WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def read(paths: Iterable[str], stdin: BinaryIO) -> Iterator[Source]:
@@ -59,9 +61,10 @@ def _source(name: str, file: BinaryIO) -> Source:
     raw = file.read(LARGEST + 1)
     if len(raw) > LARGEST:
         return Source(name, error=f"cannot read {name}: it has more than {LARGEST // 1024 // 1024} MiB")
-    if b"\0" in raw:
+    encoding = "UTF-16" if raw.startswith(_WIDE) else "UTF-8"
+    if encoding == "UTF-8" and b"\0" in raw:
         return Source(name, error=f"cannot read {name}: it is not text")
     try:
-        return Source(name, raw.decode("utf-8-sig"))
+        return Source(name, raw.decode("utf-8-sig" if encoding == "UTF-8" else encoding))
     except UnicodeDecodeError:
-        return Source(name, error=f"cannot read {name}: it is not UTF-8 text")
+        return Source(name, error=f"cannot read {name}: it is not {encoding} text")

@@ -71,6 +71,7 @@ DUPLICATE_KEY: Final = Code("LWS011", "duplicate-key")
 API_WARNING: Final = Code("LWS012", "api-warning")
 DUPLICATE_OBJECT: Final = Code("LWS013", "duplicate-object")
 STATUS_IGNORED: Final = Code("LWS014", "status-ignored")
+READ_DIFFERENTLY: Final = Code("LWS015", "read-differently")
 
 LEADER_NAME_TOO_LONG: Final = Code("LWS101", "leader-name-too-long")
 WORKER_NAME_TOO_LONG: Final = Code("LWS102", "worker-name-too-long")

@@ -115,7 +115,7 @@ def test_many_causes_are_counted() -> None:
         container=dict.fromkeys(("workingDir", "terminationMessagePath", "imagePullPolicy"), "x"), template={"size": 4}
     )
     new = lws(
-        container={"workingDir": "y", "terminationMessagePath": "y", "imagePullPolicy": "y", "image": "y"},
+        container={"workingDir": "z", "terminationMessagePath": "z", "imagePullPolicy": "z", "image": "z"},
         template={"size": 5, "restartPolicy": "None"},
     )
     assert only("LWS501", new, old).fault.message.endswith(" and 1 more")

@@ -182,7 +182,7 @@ def test_what_stands_before_a_fault_of_yaml_is_checked() -> None:
     found = report(lws(worker={"hostname": "x"}) + "---\na: [\n")
     assert [f.fault.code.code for f in found.findings] == ["LWS432", "LWS001"]
     assert found.unreadable
-    assert found.findings[1].fault.message == "this is not valid YAML: did not find expected node content"
+    assert found.findings[1].fault.message == "this is neither YAML nor JSON: did not find expected node content"
 
 
 def test_old_sets_that_cannot_be_read_are_one_sentence() -> None:
