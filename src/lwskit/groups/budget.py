@@ -204,7 +204,7 @@ def reconcile_marked(snapshot: MemberSnapshot, lws: Obj, leader: Obj, leaders: L
         why=f"{why}: its restarts are counted from 0 again",
         kind=LEADER_WORKER_SET,
         key=key_of(lws),
-        change=counters.dropped(lambda found: [key], uid_of(lws)),
+        change=counters.dropped(lambda live: [key], uid_of(lws)),
         errors={"NotFound": OnError.IGNORE, "Conflict": OnError.REQUEUE},
     )
     return Plan((reset, *release(snapshot, leader, why)), note=why)

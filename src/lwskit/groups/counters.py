@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from lwskit.api import names
@@ -15,7 +17,7 @@ from lwskit.groups import ownership
 from lwskit.groups.model import DecisionError
 from lwskit.runtime.objects import Obj, annotations_of, labels_of, uid_of
 
-Counters = dict[str, int]
+Counters = Mapping[str, int]
 """Restarts by counter key."""
 Change = Callable[[Obj], Obj | None]
 """A pure function from a set as it is to the changed one, None where nothing changes."""
@@ -36,8 +38,11 @@ def read(lws: Mapping[str, Any]) -> Counters:
     Raises DecisionError for text that is no JSON object of whole numbers from 0 to 2³¹-1.
     """
     text = annotations_of(lws).get(names.GROUP_RESTART_COUNTS_ANNOTATION)
-    if not text:
-        return {}
+    return _read(text) if text else {}
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> Counters:
     try:
         found: object = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -51,7 +56,7 @@ def read(lws: Mapping[str, Any]) -> Counters:
             raise _unreadable(
                 f"the count of {_short(key)} is {_short(str(count))}, not one from 0 to {names.INT32_MAX}"
             )
-    return found
+    return MappingProxyType(found)
 
 
 def is_counted(lws: Mapping[str, Any], leader: Mapping[str, Any]) -> bool:
@@ -76,14 +81,13 @@ def raised(leader: Mapping[str, Any], count: int, uid: str) -> Change:
     return change
 
 
-def dropped(gone: Callable[[Counters], Collection[str]], uid: str) -> Change:
-    """A change that removes the counters which `gone` picks, from the set with that UID."""
+def dropped(gone: Callable[[Obj], Collection[str]], uid: str) -> Change:
+    """A change that removes the counters which `gone` picks of a set, from the set with that UID."""
 
     def change(lws: Obj) -> Obj | None:
         if uid_of(lws) != uid:
             return None
-        found = read(lws)
-        lost = set(gone(found))
+        found, lost = read(lws), set(gone(lws))
         if not lost & found.keys():
             return None
         leaders = {key: leader for key, leader in _leaders(lws).items() if key not in lost}
@@ -91,6 +95,30 @@ def dropped(gone: Callable[[Counters], Collection[str]], uid: str) -> Change:
         return _noted(kept, names.GROUP_RESTART_LEADERS_ANNOTATION, leaders)
 
     return change
+
+
+def gone_for_good(lws: Mapping[str, Any], limit: int, kept: Collection[int], current: str) -> Collection[str]:
+    """The counters of a set that nothing will ask for again: of removed groups, and with `current`, the key of the only
+    revision that is left, those of other revisions.
+
+    A set at rest costs one look-up, however many counters it has. Raises DecisionError where they cannot be read.
+    """
+    text = annotations_of(lws).get(names.GROUP_RESTART_COUNTS_ANNOTATION)
+    if not text:
+        return ()
+    largest, revisions = _extent(text)
+    if largest < limit and (not current or revisions <= {current}):
+        return ()
+    found = _read(text)
+    others = of_other_revisions(found, current) if current else ()
+    return {*of_removed_groups(found, limit, kept), *others}
+
+
+@lru_cache(maxsize=256)
+def _extent(text: str) -> tuple[int, frozenset[str]]:
+    """The largest index that is counted for, -1 without any, and the keys of all revisions."""
+    found = _read(text)
+    return max((_index(key) for key in found), default=-1), frozenset(key.rpartition("/")[0] for key in found)
 
 
 def of_removed_groups(counters: Mapping[str, int], limit: int, kept: Collection[int] = ()) -> list[str]:

@@ -5,7 +5,7 @@ Specification: 20 §2, in its order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,12 +114,11 @@ def _counted(
     limit = max(target.replicas, spec.replicas(lws))
     kept = leaders.ordinals(snapshot.workload) if snapshot.workload is not None else range(0)
 
-    def gone(found: counters.Counters) -> set[str]:
-        others = counters.of_other_revisions(found, current) if current else []
-        return {*counters.of_removed_groups(found, limit, kept), *others}
+    def gone(live: Obj) -> Collection[str]:
+        return counters.gone_for_good(live, limit, kept, current)
 
     try:
-        lost = gone(counters.read(lws))
+        lost = gone(lws)
     except DecisionError as error:
         said = budget.unreadable(lws, error)
         return Plan((*plan.actions, *said.actions), said.result, said.note)

@@ -126,7 +126,7 @@ def test_86_concurrent_changes_of_several_groups_all_survive(
 
 def test_another_set_of_that_name_is_not_counted_for() -> None:
     assert counters.raised(leader_of("a/0"), 1, "former")(make_lws()) is None
-    assert counters.dropped(lambda found: found, "former")(with_counts({"a/0": 1})) is None
+    assert counters.dropped(counters.read, "former")(with_counts({"a/0": 1})) is None
 
 
 def test_86_a_leader_is_counted_once() -> None:
@@ -138,7 +138,7 @@ def test_86_a_leader_is_counted_once() -> None:
     lws = counters.raised(leader_of("a/0", "two"), 2, "set-uid")(lws)
     assert lws is not None
     assert not counters.is_counted(lws, leader_of("a/0", "one"))
-    lws = counters.dropped(lambda found: found, "set-uid")(lws)
+    lws = counters.dropped(counters.read, "set-uid")(lws)
     assert lws == {**make_lws(), "metadata": {k: v for k, v in make_lws()["metadata"].items() if k != "annotations"}}
 
 
@@ -166,6 +166,19 @@ def test_87_only_what_is_picked_is_dropped(found: dict[str, int], gone: set[str]
     else:
         assert changed is not None
         assert counters.read(changed) == {k: n for k, n in found.items() if k not in gone}
+
+
+@given(COUNTERS, st.integers(0, 12), st.sampled_from(["", "abc", "x"]))
+def test_87_the_short_way_finds_what_the_long_way_does(found: dict[str, int], limit: int, current: str) -> None:
+    others = counters.of_other_revisions(found, current) if current else []
+    wanted = {*counters.of_removed_groups(found, limit, range(3)), *others}
+    assert set(counters.gone_for_good(with_counts(found), limit, range(3), current)) == wanted
+
+
+def test_87_what_was_read_is_not_to_be_changed() -> None:
+    found: Any = counters.read(with_text('{"a/0":1}'))
+    with pytest.raises(TypeError):
+        found["a/0"] = 2
 
 
 def test_87_groups_beyond_the_limit_and_of_other_revisions() -> None:
