@@ -3,7 +3,8 @@
 python -m tools.lanes which                          what a real control plane would be here
 python -m tools.lanes up DIR [--port N] [--nodes N]  start one, and print its kubeconfig
 python -m tools.lanes down DIR                       stop it
-python -m tools.lanes real [PYTEST ARGUMENTS]        tests/scenarios and tests/real against a real control plane
+python -m tools.lanes real [PYTEST ARGUMENTS]        tests/scenarios and tests/real, or the files named, against a real
+                                                     control plane, and what needs one without a controller there
 python -m tools.lanes conformance [--cluster embedded|real|both] [CASE...]
 python -m tools.lanes differential [--seed N] [--steps M] [--sequences K] [--seconds S]
                                                      random requests to the embedded API server and to a real one
@@ -34,6 +35,10 @@ SERVICE_ADDRESSES = "--service-cluster-ip-range 10.96.0.0/16"
 """The addresses that the embedded API server gives to services, too."""
 DIFFERENTIAL = ["--seed", "1", "--steps", "100", "--sequences", "40", "--seconds", "120"]
 """What is compared unless something else is asked for: 4000 steps, about a minute; less on a very slow machine."""
+LEFT_OUT = ("statefulset",)
+"""Controllers that tests play themselves, each on a control plane of its own."""
+NOTHING_TO_RUN = 5
+"""What pytest ends with when no test is selected."""
 EVENT = re.compile(r"  [+-]snapshots\.[^.]+\.event\[")
 
 
@@ -148,19 +153,34 @@ def _prepare(control: plane.Plane) -> None:
 def real(pytest_arguments: Sequence[str]) -> int:
     """The lane `real`: the scenario files against a real control plane, and tests of our own against further ones.
 
-    Returns pytest's exit code.
+    What plays a controller itself has a control plane without that one (the variable LWSKIT_WITHOUT of the plugin).
+    Returns pytest's exit code, of several the first that is not 0.
     """
     try:
         programs = plane.find()
-        print(f"scenarios on {programs.describe()}", flush=True)
-        with plane.running(programs) as control:
-            _prepare(control)
-            env = {**os.environ, "LWSKIT_CLUSTER": "real", "LWSKIT_KUBECONFIG": str(control.kubeconfig)}
-            command = [sys.executable, "-m", "pytest", "tests/scenarios", "tests/real", *pytest_arguments]
-            return subprocess.run(command, env=env, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
+        codes = [_scenarios(programs, name, pytest_arguments) for name in ("", *LEFT_OUT)]
     except plane.Unavailable as e:
         print(f"skipped, the scenarios on a real control plane: {e}")
         return 0
+    ran = [code for code in codes if code != NOTHING_TO_RUN]
+    return next((code for code in ran if code), 0) if ran else NOTHING_TO_RUN
+
+
+def _scenarios(programs: plane.Programs, left_out: str, pytest_arguments: Sequence[str]) -> int:
+    """The tests for a control plane that lacks one controller, or for a whole one; pytest's exit code."""
+    named = any(Path(argument.partition("::")[0]).exists() for argument in pytest_arguments)
+    tests = [] if named else ["tests/scenarios"] if left_out else ["tests/scenarios", "tests/real"]
+    command = [sys.executable, "-m", "pytest", *tests, *pytest_arguments]
+    env = {**os.environ, "LWSKIT_CLUSTER": "real", "LWSKIT_WITHOUT": left_out}
+    look = subprocess.run([*command, "--collect-only", "-q"], env=env, cwd=ROOT, capture_output=True)
+    if look.returncode == NOTHING_TO_RUN:
+        return NOTHING_TO_RUN
+    without = f" without the controller {left_out}" if left_out else ""
+    print(f"scenarios on {programs.describe()}{without}", flush=True)
+    with plane.running(programs, without=[left_out] if left_out else []) as control:
+        _prepare(control)
+        env["LWSKIT_KUBECONFIG"] = str(control.kubeconfig)
+        return subprocess.run(command, env=env, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
 
 
 def differential(arguments: Sequence[str]) -> int:

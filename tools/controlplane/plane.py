@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -124,17 +124,20 @@ def start(
     nodes: int = 0,
     arguments: dict[str, str] | None = None,
     controllers: bool = True,
+    without: Collection[str] = (),
 ) -> Plane:
     """Start a control plane; its port and the two after it must be free (any, if not given).
 
-    With `nodes` a scheduler and a kubelet run too; without `controllers` only the API server and etcd. `arguments` are
-    further ones for APISERVER, KCM or SCHEDULER.
+    With `nodes` a scheduler and a kubelet run too; without `controllers` only the API server and etcd. `without` names
+    controllers that are left out, as the embedded cluster calls them: statefulset, garbage or namespace. `arguments`
+    are further ones for APISERVER, KCM or SCHEDULER.
     Raises Unavailable, with nothing left running, if it does not come up.
     """
     port = free_ports(3) if port is None else port
     extra = {f"{name}_ARGS": text for name, text in (arguments or {}).items()}
     env = {**os.environ, "NODES": str(nodes), "PYTHON": sys.executable, **extra}
     env["CONTROLLERS"] = "1" if controllers else "0"
+    env["WITHOUT"] = " ".join(without)
     command = [str(HERE / "up.sh"), str(programs.folder), str(folder), str(port)]
     done = subprocess.run(command, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     plane = Plane(folder, f"https://127.0.0.1:{port}", folder / "kubeconfig", programs)
@@ -156,11 +159,12 @@ def running(
     nodes: int = 0,
     arguments: dict[str, str] | None = None,
     controllers: bool = True,
+    without: Collection[str] = (),
 ) -> Iterator[Plane]:
     """A control plane in a temporary folder, stopped and removed at the end; an error keeps the folder and names it."""
     programs = find() if programs is None else programs
     folder = Path(tempfile.mkdtemp(prefix="lwskit-controlplane-"))
-    plane = start(programs, folder, nodes=nodes, arguments=arguments, controllers=controllers)
+    plane = start(programs, folder, nodes=nodes, arguments=arguments, controllers=controllers, without=without)
     try:
         yield plane
     except BaseException:

@@ -3,7 +3,7 @@
 # Logs, pids and data are put into DIR; DIR/kubeconfig is the administrator's. Ready in about four seconds; down.sh DIR stops it.
 #
 # NODES=0 (default): no scheduler and no kubelet; a test plays them. NODES=N: the scheduler, and the embedded kubelet with N nodes.
-# CONTROLLERS=0: the API server and etcd alone.
+# CONTROLLERS=0: the API server and etcd alone. WITHOUT: controllers that are left out, of statefulset, garbage and namespace.
 # Where BIN has no controller manager or scheduler, as with the assets of kubebuilder, those of the embedded cluster are run.
 # PYTHON names an interpreter that has lwskit; it is needed only for what comes from the embedded cluster.
 # APISERVER_ARGS, KCM_ARGS and SCHEDULER_ARGS are further arguments, split at blanks.
@@ -77,15 +77,22 @@ embedded() { # NAME CONTROLLER...: controllers of the embedded cluster on this A
 }
 
 common="--kubeconfig kubeconfig --authentication-kubeconfig kubeconfig --authorization-kubeconfig kubeconfig --leader-elect=false --secure-port 0"
+upstream='*,-node-lifecycle-controller' own=()
+for pair in statefulset:statefulset garbage:garbage-collector namespace:namespace; do
+  case " ${WITHOUT:-} " in
+    *" ${pair%%:*} "*) upstream+=",-${pair#*:}-controller" ;;
+    *) own+=("${pair%%:*}") ;;
+  esac
+done
 if [ "${CONTROLLERS:-1}" = 0 ]; then
   : # the tests are the only client
 elif [ -x "$bin/kube-controller-manager" ]; then
   # Nodes here send no heartbeats: node lifecycle would turn them NotReady after 40 seconds.
   # shellcheck disable=SC2086
   start controllers "$bin/kube-controller-manager" $common --service-account-private-key-file sa.key \
-    --kube-api-qps 500 --kube-api-burst 1000 --controllers='*,-node-lifecycle-controller' ${KCM_ARGS:-}
+    --kube-api-qps 500 --kube-api-burst 1000 --controllers="$upstream" ${KCM_ARGS:-}
 else
-  embedded controllers statefulset garbage namespace
+  embedded controllers "${own[@]}"
 fi
 if [ "$nodes" -gt 0 ]; then
   # shellcheck disable=SC2086

@@ -32,12 +32,16 @@ except ImportError:
 MODE = "LWSKIT_CLUSTER"
 """The environment variable that chooses the cluster: embedded (the default), real or existing."""
 
+WITHOUT = "LWSKIT_WITHOUT"
+"""The environment variable that names the controllers, with blanks between, which a real cluster was made without."""
+
 _MODES = ("embedded", "real", "existing")
 
 _MARKERS = (
     "virtual: run this asynchronous test on an event loop in virtual time.",
     "virtual_only(reason): skip this test on a real cluster.",
     "real_only(reason): skip this test on the embedded cluster.",
+    "without(*controllers): let this test play controllers that its cluster then does not run, such as statefulset.",
     "defects_expected(reason): let this test pass although functions of its controllers raised what they should not.",
 )
 
@@ -65,6 +69,11 @@ def cluster_mode() -> str:
     return mode
 
 
+def left_out(item: pytest.Item) -> frozenset[str]:
+    """The controllers that a test wants its cluster to be without, by its markers `without`."""
+    return frozenset(name for marker in item.iter_markers("without") for name in marker.args)
+
+
 def wants_virtual_time(item: pytest.Item) -> bool:
     """Whether a test runs on a virtual loop: marked `virtual`, or using `clock` or `cluster` while that is embedded."""
     if item.get_closest_marker("virtual") is not None:
@@ -87,6 +96,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 raise pytest.UsageError(f"{item.nodeid}: {name} needs a reason")
             if (cluster_mode() != "embedded") is on_real:
                 item.add_marker(pytest.mark.skip(reason=reason))
+    if cluster_mode() != "embedded":
+        _choose_by_controllers(config, items)
+
+
+def _choose_by_controllers(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On a real cluster without some controllers only what wants it so is run; on a whole one, what does is skipped."""
+    lacking = frozenset(os.environ.get(WITHOUT, "").split())
+    fitting = [item for item in items if not lacking or left_out(item) == lacking]
+    if len(fitting) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in fitting])
+        items[:] = fitting
+    for item in items:
+        if left_out(item) != lacking:
+            reason = f"needs a cluster without {', '.join(sorted(left_out(item)))}; see {WITHOUT}"
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 class _VirtualLoops:
@@ -214,7 +238,8 @@ async def _cluster(
     async with AsyncExitStack() as stack:
         try:
             crds = read_crds(cluster_crds, request.config.rootpath)
-            provided = provide(cluster_mode(), cluster_options, crds, cluster_runnables)
+            options = replace(cluster_options, without=cluster_options.without | left_out(request.node))
+            provided = provide(cluster_mode(), options, crds, cluster_runnables)
             cluster = await stack.enter_async_context(provided)
         except ConfigurationError as error:
             pytest.fail(str(error), pytrace=False)

@@ -125,6 +125,38 @@ def test_real():
     result.stdout.fnmatch_lines([f"*{skipped} SKIPPED*"])
 
 
+@pytest.mark.parametrize(("lacking", "outcome"), [("", {"passed": 1, "skipped": 1}), ("statefulset", {"passed": 1})])
+def test_what_plays_a_controller_is_run_where_that_is_missing_and_nothing_else(project, monkeypatch, lacking, outcome):
+    monkeypatch.setenv("LWSKIT_CLUSTER", "real")
+    monkeypatch.setenv("LWSKIT_WITHOUT", lacking)
+    project.makepyfile(
+        HEADER
+        + """
+@pytest.mark.without("statefulset")
+def test_plays():
+    pass
+
+def test_whole():
+    pass
+"""
+    )
+    result = project.runpytest("-v")
+    result.assert_outcomes(**outcome)
+    result.stdout.fnmatch_lines([f"*test_{'plays' if lacking else 'whole'} PASSED*"])
+
+
+def test_the_embedded_cluster_has_no_controller_that_a_test_plays(project):
+    project.makepyfile(
+        HEADER
+        + """
+@pytest.mark.without("statefulset")
+async def test_one(cluster):
+    assert cluster.options.without == {"scheduler", "kubelet", "statefulset"}
+"""
+    )
+    project.runpytest("--asyncio-mode=auto").assert_outcomes(passed=1)
+
+
 def test_such_a_marker_needs_a_reason(project):
     project.makepyfile(HEADER + "@pytest.mark.virtual_only\ndef test_one():\n    pass\n")
     result = project.runpytest()
