@@ -91,7 +91,7 @@ def numbered(ordinals: Sequence[int]) -> str:
 
 def find(now: LeaderState, groups: Groups, settings: rollout.Settings) -> Hold | None:
     """What holds the rollout of the leaders that `now` asks for, None if nothing does or there is none."""
-    wanted = settings.replicas
+    wanted, groups = settings.replicas, groups.first(now.replicas)
     window = groups.first(wanted).count(UPDATED, start=settings.partition)
     tail = groups.finished_tail()
     unfinished = now.replicas - tail - 1

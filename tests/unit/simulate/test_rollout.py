@@ -10,8 +10,8 @@ from lwskit.backends.statefulset import StatefulSetLeaders
 from lwskit.runtime.objects import Obj
 from lwskit.simulate.rollout import Rollout, Step
 from lwskit.simulate.start import Start, Templates
+from tests.tables import FOLLOWS, TABLES, Table
 from tests.unit.groups.small_cluster import NOW, make_lws
-from tests.unit.groups.test_rollout_tables import TABLES, make
 
 NEW_SET = Start(None, None, {}, Templates(), "", "", None, (), None)
 
@@ -57,27 +57,26 @@ def happen(played: Rollout, event: str) -> None:
         raise AssertionError(event)
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_worked_tables(name: str) -> None:
-    settings, text = TABLES[name]
-    played = created(make(settings))
+@pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
+def test_worked_tables(table: Table) -> None:
+    lws = make_lws(replicas=table.replicas, image="A")
+    lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"].update(table.rolling)
+    played = created(lws)
     letters = {played.key: "A"}
     steps: list[Step] = []
-    for line in text.strip().splitlines():
-        event, target, groups, counts, _, notes = (cell.strip() for cell in line.split("|"))
-        if event != "→":
-            assert not steps, (event, steps)
-            happen(played, event)
-            steps = played.settle(event)
+    for row in table.rows:
+        if row.event != FOLLOWS:
+            assert not steps, (row, steps)
+            happen(played, row.event)
+            steps = played.settle(row.event)
         step = steps.pop(0)
         letters.setdefault(step.key, "B")
-        assert step.event == ("" if event == "→" else event)
-        assert f"{step.replicas} {step.partition}" == target, event
+        assert step.event == ("" if row.event == FOLLOWS else row.event)
+        assert (step.replicas, step.partition) == row.target, row
         found = " ".join(f"{g.ordinal}{letters[g.key]}{'' if g.ready else '*'}" for g in step.groups)
-        assert found == groups, event
-        assert f"{step.ready}/{step.updated}" == counts, event
-        told = [n for n in step.notes if n.startswith(("Updating", "deleting"))]
-        assert told == ([notes] if notes else []), event
+        assert found == row.groups, row
+        assert f"{step.ready}/{step.updated}" == row.counts, row
+        assert tuple(n for n in step.notes if n.startswith(("Updating", "deleting"))) == row.notes, row
         alive = {g.ordinal for g in step.groups}
         assert set(step.up) <= alive
         assert not set(step.removed) & alive

@@ -1,0 +1,48 @@
+"""`lwskit explain`: why a set is not where it should be, in one paragraph."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+OK, NOT_OK = 0, 1
+
+
+@click.command("explain")
+@click.argument("name", metavar="NAME")
+@click.option("-n", "--namespace", default="default", show_default=True, help="The namespace of the set.")
+@click.option("--from", "dump", metavar="DUMP", help="A file of saved objects (- for standard input), not the cluster.")
+@click.option("-o", "--output", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig; else $KUBECONFIG, in-cluster, ~/.kube/config.")
+@click.option("--context", "context_name", metavar="NAME", help="Context in the kubeconfig.")
+@click.pass_context
+def command(
+    context: click.Context,
+    name: str,
+    namespace: str,
+    dump: str | None,
+    output: str,
+    kubeconfig: str | None,
+    context_name: str | None,
+) -> None:
+    """Say why the LeaderWorkerSet NAME is where it is: which group, which pod, what is waited for, what to do.
+
+    Exits with 1 if it goes on only when somebody does something, or if there is no such set.
+    """
+    # What this needs is imported here, so that --help stays quick.
+    from lwskit.cli import explaining
+    from lwskit.cli.interrupt import run_until_interrupted
+    from lwskit.groups.explain import Explanation, State
+
+    found: list[Explanation] = []
+    if dump is not None:
+        found.append(explaining.from_dump(dump, namespace, name))
+    elif run_until_interrupted(explaining.from_cluster(namespace, name, kubeconfig, context_name, found)):
+        raise click.Abort
+    (explanation,) = found
+    if output == "json":
+        click.echo(json.dumps(explaining.as_data(explanation), indent=2, ensure_ascii=False))
+    else:
+        click.echo(explanation.paragraph)
+    context.exit(NOT_OK if explanation.state is State.BLOCKED else OK)

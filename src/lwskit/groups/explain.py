@@ -1,0 +1,360 @@
+"""Why a set is not where it should be, in one paragraph: what holds it, which pod, and what to do. Pure.
+
+The manager's own decision (`ordinal.decide`) is asked what it would do now; `hold` tells what keeps a rollout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from lwskit.api import names
+from lwskit.groups import grouptrouble, ordinal, rollout, spec
+from lwskit.groups import hold as holds
+from lwskit.groups.grouptrouble import GroupTrouble, Looking
+from lwskit.groups.hold import Cause, Hold, numbered
+from lwskit.groups.model import READY, UPDATED, DecisionError, Groups, LeaderState
+from lwskit.groups.ports import LeaderBackend, WorkerBackend
+from lwskit.groups.scene import Scene, owner_name
+from lwskit.runtime.objects import Obj, controller_of, generation_of, is_deleting, uid_of
+from lwskit.runtime.plan import Apply, NeedFresh, Plan
+
+
+class State(Enum):
+    """How a set stands."""
+
+    OK = "ok"
+    """It is where it should be."""
+    PROGRESSING = "progressing"
+    """It goes on by itself."""
+    HELD = "held"
+    """The user's partition holds it."""
+    BLOCKED = "blocked"
+    """It goes on only if somebody does something."""
+    DELETING = "deleting"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why a set is where it is. `cause` is a stable code, `sentences` make the paragraph."""
+
+    namespace: str
+    name: str
+    state: State
+    cause: str
+    sentences: tuple[str, ...]
+    group: int | None = None
+    """The group that it is about."""
+    pod: str = ""
+    """The pod of it."""
+    waits_for: str = ""
+    """What the controllers wait for."""
+    advice: tuple[str, ...] = ()
+    """What a person can do; commands in backquotes."""
+
+    @property
+    def paragraph(self) -> str:
+        """All in one paragraph."""
+        return " ".join((*self.sentences, *(f"{_upper(text)}." for text in self.advice)))
+
+
+def explain(scene: Scene, leaders: LeaderBackend, workers: WorkerBackend, now: datetime) -> Explanation:
+    """Why the set of the scene, which exists, is where it is."""
+    return _Explaining(scene, Looking(scene, leaders, workers, now)).explain()
+
+
+class _Explaining:
+    def __init__(self, scene: Scene, looking: Looking) -> None:
+        assert scene.lws is not None
+        self.scene, self.looking = scene, looking
+        self.lws: Obj = scene.lws
+
+    def explain(self) -> Explanation:
+        for look in (self._deleting, self._unserved, self._foreign, self._manager, self._workload, self._decision):
+            found = look()
+            if found is not None:
+                return found
+        return self._groups()
+
+    def _said(
+        self,
+        state: State,
+        cause: str,
+        *sentences: str,
+        waits: str = "",
+        advice: tuple[str, ...] = (),
+        about: GroupTrouble | None = None,
+    ) -> Explanation:
+        return Explanation(
+            namespace=self.scene.namespace,
+            name=self.scene.name,
+            state=state,
+            cause=cause,
+            sentences=tuple(s for s in sentences if s),
+            group=about.group if about is not None else None,
+            pod=about.pod if about is not None else "",
+            waits_for=waits,
+            advice=advice,
+        )
+
+    # The set and its workload -----------------------------------------------------------------------------------------
+
+    def _deleting(self) -> Explanation | None:
+        if not is_deleting(self.lws):
+            return None
+        meta, pods = self.lws["metadata"], len(self.scene.pods)
+        finalizers = ", ".join(meta.get("finalizers") or ())
+        there = f"{pods} pod{'' if pods == 1 else 's'} of it {'is' if pods == 1 else 'are'} still there"
+        kept = f" It is kept by finalizer {finalizers}." if finalizers else ""
+        text = f"{self._name} is being deleted since {meta['deletionTimestamp']}; {there}.{kept}"
+        return self._said(State.DELETING, "deleting", text, waits="the garbage collector")
+
+    def _unserved(self) -> Explanation | None:
+        identity = spec.identity(self.lws)
+        if identity == names.IDENTITY_ORDINAL:
+            return None
+        text = (
+            f"{self._name} has groupIdentity {identity}, which this manager does not serve yet: nothing is made for it."
+        )
+        return self._said(State.BLOCKED, "hash-identity", text)
+
+    def _foreign(self) -> Explanation | None:
+        workload = self.scene.workload
+        if workload is None:
+            return None
+        owner = controller_of(workload)
+        if owner is not None and owner["uid"] == uid_of(self.lws):
+            return None
+        text = (
+            f"StatefulSet {self.scene.name} belongs to {owner_name(workload)}, not to this set, which needs that name."
+        )
+        if owner is not None and (owner["kind"], owner["name"]) == (names.KIND, self.scene.name):
+            text = f"StatefulSet {self.scene.name} belongs to an earlier set of this name, and is still being removed."
+        return self._said(
+            State.BLOCKED, "foreign-workload", text, advice=("remove that StatefulSet, or rename the set",)
+        )
+
+    def _manager(self) -> Explanation | None:
+        """Whether the manager has acted on the set as it is, and what kept it from that."""
+        seen = (self.lws.get("status") or {}).get("observedGeneration", 0)
+        wanted = generation_of(self.lws)
+        if seen >= wanted and self.scene.workload is not None:
+            return None
+        if self.scene.workload is None:
+            missing = f"{self._name} has no StatefulSet {self.scene.name}"
+        else:
+            missing = f"{self._name} is at generation {wanted}, of which the manager has acted on {seen or 'none'}"
+        said = self.looking.failure(names.KIND, self.scene.name)
+        if said:
+            return self._said(State.BLOCKED, "not-written", f"{missing}: {said}.", advice=_about_writing(said))
+        return self._said(
+            State.BLOCKED,
+            "no-manager",
+            f"{missing}; if this stays so, the manager does not run or does not see the set.",
+            waits="the manager",
+        )
+
+    def _workload(self) -> Explanation | None:
+        workload = self.scene.workload
+        assert workload is not None
+        now = self.looking.leaders.observe(workload)
+        if now.deleting:
+            text = f"StatefulSet {self.scene.name} is being deleted; the manager makes a new one when it is gone."
+            return self._said(State.PROGRESSING, "workload-deleting", text, waits="the garbage collector")
+        if now.observed_generation < now.generation:
+            text = (
+                f"StatefulSet {self.scene.name} is at generation {now.generation}, of which its controller has seen "
+                f"{now.observed_generation or 'none'}; if this stays so, the StatefulSet controller does not run."
+            )
+            return self._said(State.BLOCKED, "no-statefulset-controller", text, waits="the StatefulSet controller")
+        return None
+
+    def _decision(self) -> Explanation | None:
+        """Whether the manager can decide, and has done what it decides."""
+        snapshot = self.scene.snapshot(self.looking.leaders, self.looking.workers, self.looking.now)
+        try:
+            decision = ordinal.decide(snapshot, self.looking.leaders)
+        except DecisionError as error:
+            return self._said(State.BLOCKED, "no-decision", f"The manager cannot decide about {self._name}: {error}.")
+        if isinstance(decision, NeedFresh):
+            return None
+        if decision.result.error is not None:
+            return self._said(State.BLOCKED, "no-decision", f"The manager stops at {self._name}: {decision.note}.")
+        return self._unwritten(decision)
+
+    def _unwritten(self, plan: Plan) -> Explanation | None:
+        workload = self.scene.workload
+        assert workload is not None
+        there = self.looking.leaders.observe(workload)
+        for action in plan.actions:
+            if not isinstance(action, Apply):
+                continue
+            wanted = self.looking.leaders.observe(action.obj)
+            if _asked(wanted) == _asked(there):
+                return None
+            text = (
+                f"The manager would now set partition {wanted.partition} and replicas {wanted.replicas} on StatefulSet "
+                f"{self.scene.name}, which has {there.partition} and {there.replicas}: {plan.note}."
+            )
+            said = self.looking.failure(names.KIND, self.scene.name)
+            if said:
+                return self._said(
+                    State.BLOCKED, "not-written", text, f"It could not: {said}.", advice=_about_writing(said)
+                )
+            return self._said(
+                State.PROGRESSING,
+                "not-written-yet",
+                text,
+                "If this stays so, the manager does not run.",
+                waits="the manager",
+            )
+        return None
+
+    # The groups -------------------------------------------------------------------------------------------------------
+
+    def _groups(self) -> Explanation:
+        workload = self.scene.workload
+        assert workload is not None
+        now = self.looking.leaders.observe(workload)
+        state = self.scene.state(self.looking.leaders, self.looking.workers)
+        groups = state.groups(now.revision, alone=spec.size(self.lws) == 1)
+        settings = rollout.Settings.of(self.lws)
+        found = holds.find(now, groups, settings)
+        if found is not None:
+            return self._held(found, groups, now, settings)
+        unready = _unready(groups, settings.replicas)
+        if unready:
+            return self._unready(unready, groups, settings)
+        if now.replicas > settings.replicas or now.status_replicas > settings.replicas:
+            text = f"{self._counts(groups, settings)}; surge groups are still being removed."
+            return self._said(State.PROGRESSING, "surge", text, waits="the StatefulSet controller")
+        return self._said(State.OK, "ok", f"{self._counts(groups, settings)}. All is well.")
+
+    def _held(self, hold: Hold, groups: Groups, now: LeaderState, settings: rollout.Settings) -> Explanation:
+        counts = f"{self._counts(groups, settings)}; the partition is {now.partition}."
+        told = f"{_upper(holds.told(hold, settings))}."
+        match hold.cause:
+            case Cause.UPDATING:
+                return self._updating(hold, groups, now, settings, counts)
+            case Cause.PARTITION:
+                unready = _unready(groups, settings.replicas)
+                about = grouptrouble.first(self.looking, unready)
+                advice = holds.advice(hold, self.scene.name, self.scene.namespace)
+                state = State.BLOCKED if about is not None and not about.trouble.passes else State.HELD
+                more = tuple(self._about(about)) if about is not None else ()
+                return self._said(state, "partition", counts, told, *more, advice=advice, about=about)
+            case Cause.FORMULA:
+                about = grouptrouble.first(self.looking, hold.below)
+                more = tuple(self._about(about)) if about is not None else ()
+                about = about or GroupTrouble(hold.below[0], "", _NOTHING)
+                waits = f"{numbered(hold.below)} to become ready"
+                advice = holds.advice(hold, self.scene.name, self.scene.namespace)
+                return self._said(
+                    State.BLOCKED, "formula-hold", counts, told, *more, waits=waits, advice=advice, about=about
+                )
+            case Cause.BUDGET:
+                advice = holds.advice(hold, self.scene.name, self.scene.namespace)
+                return self._said(State.BLOCKED, "no-budget", counts, told, advice=advice)
+
+    def _updating(
+        self, hold: Hold, groups: Groups, now: LeaderState, settings: rollout.Settings, counts: str
+    ) -> Explanation:
+        """A group from the partition on that is not finished."""
+        leader = self.looking.leader(hold.group)
+        key = (leader["metadata"].get("labels") or {}).get(names.REVISION_LABEL) if leader is not None else ""
+        if leader is not None and key != now.revision and not is_deleting(leader) and groups[hold.group].ready:
+            text = (
+                f"Group {hold.group} is next and still of an older revision: the StatefulSet controller replaces it "
+                f"when fewer than {settings.max_unavailable + settings.max_surge or 1} leaders are down."
+            )
+            down = [i for i in range(now.replicas) if i != hold.group and not groups[i].ready]
+            about = grouptrouble.first(self.looking, down)
+            more = tuple(self._about(about)) if about is not None else ()
+            return self._said(
+                self._state_of(about), "rolling", counts, text, *more, waits="the StatefulSet controller", about=about
+            )
+        about = grouptrouble.of(self.looking, hold.group)
+        if about is None:
+            text = f"{_upper(holds.told(hold, settings))}."
+            return self._said(State.PROGRESSING, "rolling", counts, text, waits=f"group {hold.group} to become ready")
+        what = "the rollout" if self._is_rolling(groups, settings) else "the set"
+        return self._said(
+            self._state_of(about),
+            about.trouble.code,
+            counts,
+            f"Group {hold.group} holds {what}.",
+            *self._about(about),
+            waits=f"group {hold.group} to become ready",
+            advice=about.advice,
+            about=about,
+        )
+
+    def _unready(self, unready: list[int], groups: Groups, settings: rollout.Settings) -> Explanation:
+        about = grouptrouble.first(self.looking, unready)
+        counts = f"{self._counts(groups, settings)}."
+        if about is None:
+            text = f"{_upper(numbered(unready))} {'is' if len(unready) == 1 else 'are'} not ready."
+            return self._said(State.PROGRESSING, "not-ready", counts, text, waits="it to become ready")
+        others = len(unready) - 1
+        rest = f" ({others} more are not ready either)" if others else ""
+        return self._said(
+            self._state_of(about),
+            about.trouble.code,
+            counts,
+            f"Group {about.group} is not ready{rest}.",
+            *self._about(about),
+            waits=f"group {about.group} to become ready",
+            advice=about.advice,
+            about=about,
+        )
+
+    # Words ------------------------------------------------------------------------------------------------------------
+
+    @property
+    def _name(self) -> str:
+        return f"{self.scene.namespace}/{self.scene.name}"
+
+    def _counts(self, groups: Groups, settings: rollout.Settings) -> str:
+        ready, wanted = groups.count(READY), settings.replicas
+        updated = groups.count(UPDATED)
+        surge = max(0, len(groups) - wanted)
+        more = f" and {surge} surge group{'' if surge == 1 else 's'}" if surge else ""
+        verb = "is" if ready == 1 else "are"
+        return f"{self._name}: {ready} of {wanted} groups{more} {verb} ready, {updated} of the newest revision"
+
+    def _about(self, found: GroupTrouble) -> Iterator[str]:
+        yield f"Pod {found.pod} {found.trouble.text}." if found.pod else f"{_upper(found.trouble.text)}."
+
+    def _state_of(self, about: GroupTrouble | None) -> State:
+        return State.PROGRESSING if about is None or about.trouble.passes else State.BLOCKED
+
+    def _is_rolling(self, groups: Groups, settings: rollout.Settings) -> bool:
+        return groups.first(settings.replicas).count(UPDATED) < settings.replicas
+
+
+def _unready(groups: Groups, wanted: int) -> list[int]:
+    """The groups that are not ready, or not to be counted on: what has used up its restarts may still look ready."""
+    return [i for i in range(wanted) if not groups[i].ready or groups[i].exhausted]
+
+
+def _asked(workload: LeaderState) -> tuple[int, int, str]:
+    return workload.partition, workload.replicas, workload.revision
+
+
+_NOTHING = grouptrouble.Trouble("not-ready", "")
+
+
+def _about_writing(said: str) -> tuple[str, ...]:
+    """What can be done about a write that the API server refuses."""
+    if "updates to statefulset spec" in said or "spec.volumeClaimTemplates" in said:
+        return (
+            "a StatefulSet's volumeClaimTemplates cannot be changed: undo that change, or delete the set and create it "
+            "anew",
+        )
+    return ()
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
