@@ -23,6 +23,14 @@ _TOPOLOGIES: Final = (names.EXCLUSIVE_TOPOLOGY_ANNOTATION, names.SUBGROUP_EXCLUS
 _READ_BY_CONTROLLER: Final = frozenset({*_TOPOLOGIES, names.RECREATE_AFTER_START_ANNOTATION, _LAST_APPLIED})
 
 
+def applied(written: Obj, old: Obj) -> Obj:
+    """The manifest as it is with what the set has already: replicas that it leaves out stay as they are."""
+    inner = written.get("spec")
+    if not isinstance(inner, dict) or "replicas" in inner:
+        return written
+    return {**written, "spec": {**inner, "replicas": spec.replicas(old)}}
+
+
 def check(old: Obj, new: Obj) -> Iterator[Fault]:
     """What follows from storing `new` in place of `old`, both with their defaults."""
     yield from _rolls(old, new)
@@ -38,7 +46,7 @@ def check(old: Obj, new: Obj) -> Iterator[Fault]:
         which = "1 group is" if gone == 1 else f"{gone} groups are"
         text = f"{which} removed: replicas goes from {spec.replicas(old)} to {fewer}"
         hint = "leave replicas out of the manifest of a set that is scaled by something else"
-        yield Fault(GROUPS_REMOVED, "spec.replicas", text, hint if "replicas" in new["spec"] else "")
+        yield Fault(GROUPS_REMOVED, "spec.replicas", text, hint)
 
 
 def _rolls(old: Obj, new: Obj) -> Iterator[Fault]:
@@ -55,6 +63,8 @@ def _rolls(old: Obj, new: Obj) -> Iterator[Fault]:
         return
     total, partition = spec.replicas(new), spec.partition(new)
     rolled = max(0, total - partition)
+    if not rolled:
+        return
     shown = ", ".join(causes[:_SHOWN]) + (f" and {len(causes) - _SHOWN} more" if len(causes) > _SHOWN else "")
     held = f"; the partition holds {min(partition, total)} back" if partition else ""
     text = f"{rolled} of {total} group{'' if total == 1 else 's'} will be made anew{held}: changed {shown}"
@@ -69,7 +79,9 @@ def _claims(lws: Obj) -> Sequence[Obj] | None:
 
 
 def _waits(old: Obj, new: Obj) -> Iterator[Fault]:
-    """What is read only when a group is made."""
+    """What is read only when workers of a group are made."""
+    if spec.size(new) == 1 or not spec.replicas(new):
+        return
     if spec.startup_policy(old) != spec.startup_policy(new):
         text = "a changed startupPolicy applies to groups that are made from now on; those that run stay as they are"
         yield Fault(AT_NEXT_RESTART, "spec.startupPolicy", text)

@@ -156,7 +156,7 @@ def _set(
     if answer.stored is not None:
         before = old.get(_key(answer.stored))
         if before is not None:
-            answer = server.update(item.data, before, namespace)
+            answer = server.update(changes.applied(item.data, before), before, namespace)
     where, name = _key(answer.stored) if answer.stored is not None else _named(item.data, namespace)
 
     def finding(fault: Fault) -> Finding:

@@ -202,3 +202,30 @@ def test_what_a_server_exported_is_an_old_state() -> None:
 
 def test_what_the_schema_refuses_was_never_there() -> None:
     assert codes(lws(), lws(template={"size": "x"})) == []
+
+
+def without_replicas(text: str) -> str:
+    document = yaml.safe_load(text)
+    del document["spec"]["replicas"]
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+def test_replicas_that_are_left_out_stay_as_they_are() -> None:
+    assert codes(without_replicas(lws()), lws(replicas=5)) == []
+    found = only("LWS501", without_replicas(lws(container={"image": "b"})), lws(replicas=5))
+    assert found.fault.message.startswith("5 of 5 groups ")
+    assert codes(without_replicas(lws())) == ["LWS202"]
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [({"replicas": 0}, []), ({"replicas": 5, "rolling": {"partition": 7}}, ["LWS204"])],
+)
+def test_a_change_that_reaches_no_group_makes_none_anew(more: dict[str, Any], expected: list[str]) -> None:
+    assert codes(lws(template={"size": 4}, **more), lws(**more)) == expected
+
+
+@pytest.mark.parametrize("more", [{"template": {"size": 1}}, {"replicas": 0}])
+@pytest.mark.parametrize("changed", [{"startupPolicy": "LeaderReady"}, {"meta": {"labels": {"team": "a"}}}])
+def test_nothing_waits_without_workers(more: dict[str, Any], changed: dict[str, Any]) -> None:
+    assert "LWS502" not in codes(lws(**more, **changed), lws(**more))
