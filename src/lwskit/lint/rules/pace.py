@@ -36,7 +36,7 @@ def check(lws: Obj) -> Iterator[Fault]:
     yield from _scaled_later(given, surge_given, replicas)
     if not replicas:
         return
-    if unavailable == 0 and given not in (0, "0%"):
+    if unavailable == 0 and not _is_zero(given):
         text = f"{given} of {_groups(replicas)} is rounded down to 0: a rollout goes on only through maxSurge"
         yield Fault(BUDGET_ROUNDS_TO_ZERO, _UNAVAILABLE, text, "write a number if one group may be down at a time")
     yield from _outage(replicas, unavailable, surge, given)
@@ -45,6 +45,10 @@ def check(lws: Obj) -> Iterator[Fault]:
         text = f"{whole} is more than the {_groups(replicas)} of the set: at most {replicas} are added"
         yield Fault(SURGE_IS_CAPPED, _SURGE, text)
     yield from _partition(spec.partition(lws), replicas, surge)
+
+
+def _is_zero(given: Any) -> bool:
+    return given == 0 if isinstance(given, int) else int(given.removesuffix("%")) == 0
 
 
 def _groups(number: int) -> str:
@@ -81,7 +85,7 @@ def _partition(partition: int, replicas: int, surge: int) -> Iterator[Fault]:
 
 def _scaled_later(given: Any, surge: Any, replicas: int) -> Iterator[Fault]:
     """Both budgets are 0 for fewer groups, which only a write of the whole set is refused for."""
-    if surge not in (0, "0%"):
+    if not _is_zero(surge):
         return
     limit = max(replicas - 1, 1) if replicas else names.MAX_REPLICAS
     if not isinstance(given, str):
