@@ -26,7 +26,7 @@ from lwskit.lint.findings import (
     Fault,
 )
 from lwskit.runtime.errors import ApiError
-from lwskit.runtime.kinds import STATEFUL_SET
+from lwskit.runtime.kinds import DEPLOYMENT, STATEFUL_SET, Kind
 from lwskit.runtime.objects import Obj
 from lwskit.runtime.typed import DecodeError, load_resource
 
@@ -48,7 +48,7 @@ class Answer:
 
 
 class Server:
-    """The answers of an API server that knows LeaderWorkerSets and StatefulSets; no state besides its tables."""
+    """The answers of an API server that knows LeaderWorkerSets and what is made of them; only tables."""
 
     def __init__(self, support: SchedulingSupport = NO_SCHEDULING) -> None:
         """`support` is what the manager has for sets whose pods are scheduled together."""
@@ -56,16 +56,7 @@ class Server:
         types = load_resource("lwskit.embedded", "builtin-types.json")
         self._codec = Codec(types, Defaults(types))
         (self._sets,) = crds.resources(leaderworkerset_crd())
-        self._workloads = Resource(
-            group=STATEFUL_SET.group,
-            version=STATEFUL_SET.version,
-            kind=STATEFUL_SET.kind,
-            plural=STATEFUL_SET.plural,
-            singular="statefulset",
-            namespaced=True,
-            verbs=(),
-            storage="apps/statefulsets",
-        )
+        self._workloads = {kind.kind: _resource(kind) for kind in (STATEFUL_SET, DEPLOYMENT)}
 
     def create(self, obj: Mapping[str, Any], namespace: str) -> Answer:
         """The answer to the creation of a set; one without namespace goes into `namespace`."""
@@ -76,12 +67,13 @@ class Server:
         return self._written(new, old, namespace)
 
     def workload(self, obj: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Path and text of what is wrong with a StatefulSet that is created."""
+        """Path and text of what is wrong with a StatefulSet or a Deployment that is created."""
+        resource = self._workloads[obj["kind"]]
         try:
-            decoded = self._codec.decode(self._workloads, clone(dict(obj)), "Ignore")
+            decoded = self._codec.decode(resource, clone(dict(obj)), "Ignore")
         except ApiError as error:
             return [(_decode_path(error), error.message)]
-        return [(e.field, e.message) for e in validation.create(self._workloads, decoded)]
+        return [(e.field, e.message) for e in validation.create(resource, decoded)]
 
     def _written(self, obj: Mapping[str, Any], old: Obj | None, namespace: str) -> Answer:
         told: list[str] = []
@@ -89,7 +81,8 @@ class Server:
             decoded = self._decode(obj, namespace, told.append)
             changed = self._codec.decode(self._sets, sets.defaulted(decoded), "Ignore")
         except ApiError as error:
-            return Answer(None, (Fault(REFUSED_BY_SCHEMA, _decode_path(error), error.message),))
+            path = _decode_path(error) or ("" if isinstance(obj.get("metadata", {}), dict | None) else "metadata")
+            return Answer(None, (Fault(REFUSED_BY_SCHEMA, path, error.message),))
         noticed = [_told(text) for text in told]
         noticed += (Fault(API_WARNING, _leading_path(t), t) for t in warnings.of(self._sets, changed, old, ""))
         if "status" in obj and not _is_export(obj):
@@ -117,6 +110,19 @@ class Server:
         if not found.get("name") and found.get("generateName"):
             found["name"] = found["generateName"][:_PREFIX] + _GENERATED
         return decoded
+
+
+def _resource(kind: Kind) -> Resource:
+    return Resource(
+        group=kind.group,
+        version=kind.version,
+        kind=kind.kind,
+        plural=kind.plural,
+        singular=kind.kind.lower(),
+        namespaced=True,
+        verbs=(),
+        storage=f"{kind.group}/{kind.plural}",
+    )
 
 
 def _is_export(obj: Mapping[str, Any]) -> bool:

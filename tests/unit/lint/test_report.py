@@ -213,3 +213,10 @@ def test_a_hundred_sets_take_less_than_a_second() -> None:
     found = lint(sources, server(), {}, "default")
     assert time.process_time() - begin < 1.0
     assert (found.sets, found.findings) == (100, [])
+
+
+@pytest.mark.parametrize("bad", ["[]", "x", "5"])
+def test_metadata_that_is_no_object_is_told_at_its_place(bad: str) -> None:
+    text = f"apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\nmetadata: {bad}\nspec: {{}}\n"
+    (found,) = findings(text)
+    assert (found.fault.code.code, found.fault.path, found.place.line) == ("LWS002", "metadata", 3)
