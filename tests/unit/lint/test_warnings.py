@@ -335,6 +335,57 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"worker": {"hostname": "x"}},
         {"worker": {"hostAliases": [{"ip": "10.0.0.1", "hostnames": ["x"]}]}},
     ),
+    (
+        "LWS431",
+        f"{WORKER}.spec.restartPolicy",
+        {"groupIdentity": "Hash", "worker": {"restartPolicy": "Never"}},
+        {"groupIdentity": "Hash", "worker": {"restartPolicy": "Always"}},
+    ),
+    (
+        "LWS431",
+        f"{LEADER}.spec.restartPolicy",
+        {"groupIdentity": "Hash", "leader": {"restartPolicy": "Never"}},
+        {"groupIdentity": "Hash", "leader": {}},
+    ),
+    (
+        "LWS434",
+        WORKER,
+        {"groupIdentity": "Hash", "container": TPU, "template": {"size": 300000}},
+        {"groupIdentity": "Hash", "container": TPU, "template": {"size": 300}},
+    ),
+    (
+        "LWS409",
+        f"metadata.annotations[{P}exclusive-topology]",
+        {"meta": {"annotations": {f"{P}exclusive-topology": "not a key!"}}},
+        {"meta": {"annotations": {f"{P}exclusive-topology": "example.com/rack"}}},
+    ),
+    (
+        "LWS409",
+        f"metadata.annotations[{P}subgroup-exclusive-topology]",
+        {
+            "meta": {"annotations": {f"{P}subgroup-exclusive-topology": "a/b/c"}},
+            "template": {"size": 4, "subGroupPolicy": SUB_2},
+        },
+        {"meta": {"annotations": {f"{P}subgroup-exclusive-topology": "a/b/c"}}},
+    ),
+    (
+        "LWS409",
+        f"{WORKER}.metadata.annotations[{P}exclusive-topology]",
+        {"worker_meta": {"annotations": {f"{P}exclusive-topology": "-"}}},
+        {"worker_meta": {"annotations": {f"{P}exclusive-topology": "rack"}}},
+    ),
+    (
+        "LWS207",
+        f"{ROLLING}.maxUnavailable",
+        {"replicas": 4, "rolling": {"maxUnavailable": "50%", "maxSurge": "00%"}},
+        {"replicas": 4, "rolling": {"maxUnavailable": "50%", "maxSurge": "01%"}},
+    ),
+    (
+        "LWS201",
+        f"{ROLLING}.maxUnavailable",
+        {"rolling": {"maxUnavailable": "01%", "maxSurge": 1}},
+        {"rolling": {"maxUnavailable": "00%", "maxSurge": 1}},
+    ),
     ("LWS434", WORKER, {"container": TPU, "template": {"size": 300000}}, {"container": TPU, "template": {"size": 300}}),
     ("LWS433", f"{WORKER}.metadata.name", {"worker_meta": {"name": "x"}}, {"worker_meta": {"labels": {"name": "x"}}}),
 ]

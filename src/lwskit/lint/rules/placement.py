@@ -6,8 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from lwskit.api import names
+from lwskit.embedded.names import qualified
 from lwskit.groups import spec
-from lwskit.lint.findings import TOPOLOGY_EMPTY, TOPOLOGY_ON_TEMPLATE, TOPOLOGY_TAKEN, TOPOLOGY_TWICE, Fault
+from lwskit.lint.findings import (
+    TOPOLOGY_EMPTY,
+    TOPOLOGY_INVALID,
+    TOPOLOGY_ON_TEMPLATE,
+    TOPOLOGY_TAKEN,
+    TOPOLOGY_TWICE,
+    Fault,
+)
 from lwskit.lint.rules.paths import Template, templates
 from lwskit.runtime.objects import Obj, annotations_of
 
@@ -26,6 +34,8 @@ def check(lws: Obj) -> Iterator[Fault]:
                 text += ", and yet workers wait until their leader has a node, whose label of no name is then missing"
             hint = "write the key of a node label, or leave the annotation out"
             yield Fault(TOPOLOGY_EMPTY, _at(key), text, hint)
+        if key == _GROUP or spec.subgroup_policy(lws) is not None:
+            yield from _invalid(notes.get(key) or "", _at(key))
     if notes.get(_GROUP) and notes.get(_GROUP) == notes.get(_SUBGROUP):
         text = (
             f"groups and sub-groups name the same topology, {notes[_GROUP]}: leaders get the terms of their group only"
@@ -40,6 +50,13 @@ def _at(key: str, where: str = "") -> str:
     return f"{where}metadata.annotations[{key}]"
 
 
+def _invalid(value: str, path: str) -> Iterator[Fault]:
+    """A value that no label of a node can have as its key, so that pods with a term for it are refused."""
+    if value and (wrong := qualified(value)):
+        text = f"{value!r} is no key of a label, so pods placed by it are refused: {'; '.join(wrong)}"
+        yield Fault(TOPOLOGY_INVALID, path, text, "write the key of a node label")
+
+
 def _on_template(template: Template, notes: Mapping[str, str]) -> Iterator[Fault]:
     for key in template.metadata.get("annotations") or {}:
         if key in (_GROUP, _SUBGROUP) and not notes.get(key):
@@ -47,6 +64,8 @@ def _on_template(template: Template, notes: Mapping[str, str]) -> Iterator[Fault
                 f"{key} belongs on the set: on a template it reaches its pods, but workers do not follow their leader"
             )
             yield Fault(TOPOLOGY_ON_TEMPLATE, _at(key, f"{template.path}."), text, "move it to the set's metadata")
+            if key == _GROUP:
+                yield from _invalid(template.metadata["annotations"][key], _at(key, f"{template.path}."))
 
 
 def _taken(lws: Obj, template: Template, notes: Mapping[str, str]) -> Iterator[Fault]:
