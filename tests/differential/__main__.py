@@ -1,7 +1,8 @@
 """Compares the embedded API server with a real one.
 
-python -m tests.differential --server URL --token TOKEN [--seed N] [--steps M] [--sequences K] [--seconds S]
+python -m tests.differential --server URL --token TOKEN [--faults] [--seed N] [--steps M] [--sequences K] [--seconds S]
 
+With --faults each fault that is known of pods, claims and metadata (faults.py) is sent, too, in a request of its own.
 Each sequence has its own seed, counted from --seed. Where the servers part, the sequence is made short and printed; its
 seed plays it again. With --keep FILE what was found is added to a file of recordings, with the real server's answers;
 with --record FILE whole sequences are in which the servers agree. --again FILE… records the sequences of such files
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from lwskit.runtime.client.http import HttpTransport
+from tests.differential import faults
 from tests.differential.compare import Difference, Pair, Run, shortest
 from tests.differential.generate import Generator
 from tests.differential.recording import as_recording, load, save
@@ -91,6 +93,21 @@ async def record_again(pair: Pair, file: Path) -> None:
     save(file, found)
 
 
+async def play_faults(pair: Pair) -> list[Run]:
+    """The requests with one fault each, in runs of their own where the servers part, and one of all the others."""
+    run = await pair.run(list(faults.steps()), with_events=False, go_on=True)
+    parted = {d.step: d for d in run.differences if d.step is not None}
+    alike = Run([], [])
+    runs = [alike]
+    for number, (step, recorded) in enumerate(zip(run.steps, run.recorded, strict=True)):
+        if number in parted:
+            runs.append(Run([step], [recorded], differences=[Difference(0, parted[number].lines)]))
+        elif recorded["answer"]["code"] >= 400:
+            alike.steps = [*alike.steps, step]
+            alike.recorded.append(recorded)
+    return runs
+
+
 async def main(arguments: argparse.Namespace) -> int:
     """Run the sequences; 1 if the servers parted."""
     real = transport(arguments.server, arguments.token)
@@ -103,6 +120,15 @@ async def main(arguments: argparse.Namespace) -> int:
     kept: list[dict[str, Any]] = []
     agreed: list[dict[str, Any]] = []
     seed = arguments.seed
+    if arguments.faults:
+        alike, *parted = await play_faults(pair)
+        total += len(alike.steps) + len(parted)
+        agreed.append(as_recording(alike, "faults that are refused, one by one"))
+        for run in parted:
+            failed += 1
+            seen[run.differences[0].signature] += 1
+            print(shown(run, 0, 0), flush=True)
+            kept.append(as_recording(run, run.differences[0].lines[0]))
     while seed < arguments.seed + arguments.sequences:
         if arguments.seconds and time.monotonic() - started > arguments.seconds:
             break
@@ -144,6 +170,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--sequences", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0)
+    parser.add_argument("--faults", action="store_true", help="send each known fault by itself, too")
     parser.add_argument("--kinds", type=lambda text: text.split(","), default=[])
     parser.add_argument("--repeat", type=int, default=1, help="how often an equal difference is shown")
     parser.add_argument("--go-on", action="store_true", help="play on after a difference, without its object")

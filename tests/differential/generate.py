@@ -6,7 +6,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.differential.kinds import ALL, OWNER, Palette, Path, Tested, copy, filled, pick, put
+from tests.differential import faults
+from tests.differential.kinds import ALL, OWNER, Palette, Path, Tested, Values, copy, filled, pick, put
 from tests.differential.steps import Step
 
 MANAGERS = ("alice", "bob", "carol")
@@ -20,6 +21,8 @@ MERGE, STRATEGIC, JSON_PATCH, APPLY = (
 SPOILED = 0.12
 """The share of bodies that get something bad."""
 OLD = ("2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z")
+FAULTS = {kind: faults.palette(kind) for kind in ("Pod", "StatefulSet")}
+"""What is wrong with pods and templates, besides the bad values that every kind has."""
 BODY_TYPES = (
     "application/xml",
     "text/plain",
@@ -161,8 +164,12 @@ class Generator:
 
     def _spoil(self, tested: Tested, body: dict[str, Any]) -> None:
         if self._chance(SPOILED):
-            path, values = self._rng.choice(tested.bad)
+            path, values = self._fault(tested)
             put(body, path, pick(self._rng, values))
+
+    def _fault(self, tested: Tested) -> tuple[Path, Values]:
+        more = FAULTS.get(tested.kind)
+        return self._rng.choice(more if more and self._chance(0.5) else tested.bad)
 
     # -- whole objects -----------------------------------------------------------------------------------------------
 
@@ -201,8 +208,8 @@ class Generator:
         if self._chance(0.2):
             found.append([["metadata", "$age"], rng.choice(OLD)])
         if self._chance(SPOILED):
-            path, value = self._one(tested.bad)
-            found.append([list(path), value])
+            path, values = self._fault(tested)
+            found.append([list(path), pick(self._rng, values)])
         if self._chance(0.1):
             found.append([["metadata", "resourceVersion"], rng.choice((None, "$stale"))])
         if self._chance(0.05):

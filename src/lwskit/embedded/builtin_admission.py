@@ -67,8 +67,14 @@ def _priority(b: Backend, resource: Resource, obj: Obj) -> None:
             f"controller computed {value} from the given PriorityClass name"
         )
         raise forbidden(resource, obj["metadata"].get("name", ""), text)
+    if spec.get("preemptionPolicy", policy) != policy:
+        text = (
+            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec; "
+            f"priority admission controller computed {policy} from the given PriorityClass name"
+        )
+        raise forbidden(resource, obj["metadata"].get("name", ""), text)
     spec["priority"] = value
-    spec.setdefault("preemptionPolicy", policy)
+    spec["preemptionPolicy"] = policy
 
 
 def _tolerations(spec: dict[str, Any]) -> None:

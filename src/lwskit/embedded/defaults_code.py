@@ -19,7 +19,7 @@ def container(value: Value) -> None:
 
 
 def _pull_policy(image: str) -> str:
-    if not image:
+    if not image or image != image.strip():
         return "IfNotPresent"
     name = image.rpartition("/")[2]
     tag = name.partition("@")[0].partition(":")[2]

@@ -8,6 +8,7 @@ LABEL_LIMIT, SUBDOMAIN_LIMIT = 63, 253
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_UNDERSCORED = r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*"
 _QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _DNS_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _CONFIG_KEY = "[-._a-zA-Z0-9]+"
@@ -60,6 +61,20 @@ def subdomain(name: str) -> list[str]:
         found.append(f"must be no more than {SUBDOMAIN_LIMIT} characters")
     if not re.fullmatch(_SUBDOMAIN, name):
         found.append(SUBDOMAIN_TEXT)
+    return found
+
+
+def subdomain_with_underscores(name: str) -> list[str]:
+    """A DNS subdomain whose parts may have underscores, as of services."""
+    found = []
+    if len(name) > SUBDOMAIN_LIMIT:
+        found.append(f"must be no more than {SUBDOMAIN_LIMIT} characters")
+    if not re.fullmatch(_UNDERSCORED, name):
+        found.append(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and "
+            "must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+            f"'{_UNDERSCORED}')"
+        )
     return found
 
 

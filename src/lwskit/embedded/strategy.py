@@ -5,7 +5,9 @@ Every function changes the new object, which belongs to the caller; old objects 
 
 from __future__ import annotations
 
-from lwskit.embedded import crds, quality, services
+from typing import Any
+
+from lwskit.embedded import crds, quality, services, validate_resources
 from lwskit.embedded.resources import Resource
 from lwskit.runtime.objects import Obj
 from lwskit.runtime.typed import TypeTable
@@ -35,6 +37,7 @@ def prepare_create(resource: Resource, obj: Obj, types: TypeTable, now: str) -> 
         obj.pop("status", None)
         _empty_status(resource, obj, types)
     if storage == "/pods":
+        _pod_requests(obj["spec"])
         if obj["spec"].get("terminationGracePeriodSeconds", 0) < 0:
             obj["spec"]["terminationGracePeriodSeconds"] = 1
         status: Obj = {"phase": "Pending", "qosClass": quality.qos_class(obj["spec"])}
@@ -61,6 +64,22 @@ def prepare_create(resource: Resource, obj: Obj, types: TypeTable, now: str) -> 
         obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": now}
     elif storage == "apiextensions.k8s.io/customresourcedefinitions":
         crds.complete(obj)
+
+
+def _pod_requests(spec: dict[str, Any]) -> None:
+    """A pod with limits of its own asks for what its containers ask for, or else for as much as its limits are."""
+    found = spec.get("resources") or {}
+    if not found.get("limits"):
+        return
+    requests = dict(found.get("requests") or {})
+    for name, amount in validate_resources.summed(spec, "requests").items():
+        if name in ("cpu", "memory"):
+            requests.setdefault(name, validate_resources.shown(amount))
+    for name, amount in found["limits"].items():
+        if name in ("cpu", "memory") or name.startswith("hugepages-"):
+            requests.setdefault(name, amount)
+    if requests:
+        found["requests"] = requests
 
 
 def _empty_status(resource: Resource, obj: Obj, types: TypeTable) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lwskit.embedded import names, validate_meta, validate_pod
+from lwskit.embedded import names, validate_claim, validate_meta, validate_pod
 from lwskit.embedded.failures import FieldError, forbidden_field, invalid_value, not_supported, required
 from lwskit.runtime.objects import Obj, Selector
 
@@ -28,7 +28,7 @@ def create(obj: Obj) -> Iterator[FieldError]:
             yield invalid_value(f"spec.{name}", spec[name], _NOT_NEGATIVE)
     yield from _selector(kind, spec)
     template = spec.get("template") or {}
-    yield from _template(kind, _with_claims(spec, template) if kind == "StatefulSet" else template)
+    yield from _template(kind, _as_pods_get_it(spec, template) if kind == "StatefulSet" else template)
     if kind == "Deployment":
         yield from _deployment(spec)
 
@@ -49,15 +49,16 @@ def _selector(kind: str, spec: Mapping[str, Any]) -> Iterator[FieldError]:
         yield invalid_value("spec.template.metadata.labels", labels, text)
 
 
-def _with_claims(spec: Mapping[str, Any], template: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A template with the volumes that its pods get of the claim templates, in place of its own of those names."""
+def _as_pods_get_it(spec: Mapping[str, Any], template: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A template with what its pods get of their StatefulSet: names of their own, which are not looked at here, and the
+    volumes of the claim templates in place of its own of those names."""
     claims = {claim["metadata"].get("name", ""): claim for claim in spec.get("volumeClaimTemplates") or ()}
-    if not claims:
-        return template
-    pods = template.get("spec") or {}
-    own = [volume for volume in pods.get("volumes") or () if volume.get("name") not in claims]
-    added = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
-    return {**template, "spec": {**pods, "volumes": [*own, *added]}}
+    pods = {k: v for k, v in (template.get("spec") or {}).items() if k not in ("hostname", "subdomain")}
+    if claims:
+        own = [volume for volume in pods.get("volumes") or () if volume.get("name") not in claims]
+        added = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+        pods["volumes"] = [*added, *own]
+    return {**template, "spec": pods}
 
 
 def _template(kind: str, template: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -80,19 +81,14 @@ def _stateful(spec: Mapping[str, Any]) -> Iterator[FieldError]:
         if retention.get(name) not in (None, "Retain", "Delete"):
             where = f"spec.persistentVolumeClaimRetentionPolicy.{name}"
             yield not_supported(where, retention[name], ("Retain", "Delete"))
+    for i, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+        yield from validate_claim.spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{i}].spec")
     start = (spec.get("ordinals") or {}).get("start", 0)
     if start < 0:
         yield invalid_value("spec.ordinals.start", start, _NOT_NEGATIVE)
     if spec.get("serviceName"):
         for text in names.label(spec["serviceName"]):
             yield invalid_value("spec.serviceName", spec["serviceName"], text)
-    for i, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
-        where = f"spec.volumeClaimTemplates[{i}].spec"
-        if not (claim.get("spec") or {}).get("accessModes"):
-            yield required(f"{where}.accessModes", "at least 1 access mode is required")
-        requests = ((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}
-        if "storage" not in requests:
-            yield required(f"{where}.resources[storage]")
 
 
 def _update_strategy(strategy: Mapping[str, Any]) -> Iterator[FieldError]:

@@ -1,82 +1,121 @@
-"""Rules of containers: names, images, ports, environment, resources, mounts, probes. Pure."""
+"""Rules of containers; those of their parts are in modules of their own. Pure."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from lwskit.embedded import names
+from lwskit.embedded import names, validate_probe, validate_security, validate_volume
 from lwskit.embedded.failures import FieldError, duplicate, forbidden_field, invalid_value, not_supported, required
-from lwskit.runtime import quantity
+from lwskit.embedded.validate_environment import environment, sources
+from lwskit.embedded.validate_resources import resizing, resources
+from lwskit.embedded.validate_values import PORT_RANGE, PULL_POLICIES, chosen
 
-PORT_RANGE = "must be between 1 and 65535, inclusive"
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
-_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_PULL = ("Always", "IfNotPresent", "Never")
 _TERMINATION = ("File", "FallbackToLogsOnError")
-_STANDARD = ("cpu", "memory", "ephemeral-storage")
-_FIELD_PATHS = frozenset(
-    {
-        "metadata.name",
-        "metadata.namespace",
-        "metadata.uid",
-        "spec.nodeName",
-        "spec.serviceAccountName",
-        "status.hostIP",
-        "status.hostIPs",
-        "status.podIP",
-        "status.podIPs",
-    }
-)
-_SUBSCRIPTED = re.compile(r"metadata\.(labels|annotations)\['[^']+'\]")
+_RESTARTS = ("Always", "Never", "OnFailure")
+_HOOKS = ("lifecycle", *validate_probe.KINDS)
 
 
-def containers(
-    found: list[dict[str, Any]], field: str, volumes: Collection[str], taken: set[str], *, first: bool = False
-) -> Iterator[FieldError]:
-    """The broken rules of a list of containers; `taken` are names already used, to which these are added.
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What of a pod its containers are checked against."""
 
-    `first` says that they are init containers: without restarts they have neither probes nor hooks.
-    """
+    volumes: Mapping[str, Mapping[str, Any]]
+    claims: Collection[str]
+    grace: int | None
+    restart: str | None
+    host_users: bool
+
+
+def containers(found: list[dict[str, Any]], field: str, pod: Around) -> Iterator[FieldError]:
+    """The broken rules of a pod's containers."""
+    if not found:
+        yield required(field)
+    taken: set[str] = set()
     for i, container in enumerate(found):
         where = f"{field}[{i}]"
-        yield from _name(container.get("name", ""), f"{where}.name", taken)
-        image = container.get("image", "")
-        if not image:
-            yield required(f"{where}.image")
-        elif image != image.strip():
-            yield invalid_value(f"{where}.image", image, "must not have leading or trailing whitespace")
-        yield from _ports(container.get("ports") or [], f"{where}.ports")
-        yield from _environment(container.get("env") or [], f"{where}.env")
-        yield from _mounts(container.get("volumeMounts") or [], f"{where}.volumeMounts", volumes)
-        once = first and container.get("restartPolicy") != "Always"
-        for probe in _PROBES if not once else ():
-            if container.get(probe) is not None:
-                yield from _probe(container[probe], f"{where}.{probe}")
-        policy = container.get("imagePullPolicy")
-        if policy not in _PULL:
-            yield not_supported(f"{where}.imagePullPolicy", policy, _PULL)
-        if container.get("terminationMessagePolicy") not in _TERMINATION:
-            yield not_supported(
-                f"{where}.terminationMessagePolicy", container.get("terminationMessagePolicy"), sorted(_TERMINATION)
-            )
-        yield from resources(container.get("resources") or {}, f"{where}.resources")
-        for name in ("lifecycle", *_PROBES) if once else ():
-            if container.get(name) is not None:
+        yield from _common(container, where, pod)
+        name = container.get("name", "")
+        if name in taken:
+            yield duplicate(f"{where}.name", name)
+        taken.add(name)
+        yield from _hooks(container, where, pod)
+        yield from _restarting(container, where)
+    yield from _host_ports(found, field)
+
+
+def init_containers(found: list[dict[str, Any]], field: str, pod: Around, taken: set[str]) -> Iterator[FieldError]:
+    """The broken rules of containers that run first; `taken` are the names of the others, to which these are added."""
+    for i, container in enumerate(found):
+        where = f"{field}[{i}]"
+        yield from _common(container, where, pod)
+        yield from _restarting(container, where)
+        name = container.get("name", "")
+        if name in taken:
+            yield duplicate(f"{where}.name", name)
+        elif name:
+            taken.add(name)
+        yield from _host_ports([container], field)
+        if container.get("restartPolicy") == "Always":
+            yield from _hooks(container, where, pod)
+            continue
+        for hook in _HOOKS:
+            if container.get(hook) is not None:
                 text = "may not be set for init containers without restartPolicy=Always"
-                yield forbidden_field(f"{where}.{name}", text)
+                yield forbidden_field(f"{where}.{hook}", text)
+        for j, policy in enumerate(container.get("resizePolicy") or ()):
+            if policy.get("restartPolicy") == "RestartContainer":
+                text = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+                yield invalid_value(f"{where}.resizePolicy[{j}].restartPolicy", "RestartContainer", text)
 
 
-def _name(name: str, where: str, taken: set[str]) -> Iterator[FieldError]:
+def images(found: list[dict[str, Any]], field: str) -> Iterator[FieldError]:
+    """The errors of images that only pods have: templates may have any."""
+    for i, container in enumerate(found):
+        image = container.get("image", "")
+        if image != image.strip():
+            yield invalid_value(f"{field}[{i}].image", image, "must not have leading or trailing whitespace")
+
+
+def _common(container: Mapping[str, Any], where: str, pod: Around) -> Iterator[FieldError]:
+    name = container.get("name", "")
     if not name:
-        yield required(where)
-        return
-    for text in names.label(name):
-        yield invalid_value(where, name, text)
-    if name in taken:
-        yield duplicate(where, name)
-    taken.add(name)
+        yield required(f"{where}.name")
+    for text in names.label(name) if name else ():
+        yield invalid_value(f"{where}.name", name, text)
+    if not container.get("image"):
+        yield required(f"{where}.image")
+    yield from chosen(container.get("terminationMessagePolicy"), f"{where}.terminationMessagePolicy", _TERMINATION)
+    yield from _ports(container.get("ports") or [], f"{where}.ports")
+    yield from environment(container.get("env") or [], f"{where}.env")
+    yield from sources(container.get("envFrom") or [], f"{where}.envFrom")
+    yield from validate_volume.mounts(container, where, pod.volumes)
+    yield from validate_volume.devices(container, where, pod.volumes)
+    yield from chosen(container.get("imagePullPolicy"), f"{where}.imagePullPolicy", PULL_POLICIES)
+    yield from resources(container.get("resources") or {}, f"{where}.resources", pod.claims)
+    yield from resizing(container.get("resizePolicy") or [], f"{where}.resizePolicy", pod.restart)
+    security = container.get("securityContext") or {}
+    yield from validate_security.of_container(security, f"{where}.securityContext", host_users=pod.host_users)
+
+
+def _hooks(container: Mapping[str, Any], where: str, pod: Around) -> Iterator[FieldError]:
+    if container.get("lifecycle") is not None:
+        yield from validate_probe.lifecycle(container["lifecycle"], f"{where}.lifecycle", pod.grace)
+    for kind in validate_probe.KINDS:
+        if container.get(kind) is not None:
+            yield from validate_probe.probe(container[kind], f"{where}.{kind}", kind)
+
+
+def _restarting(container: Mapping[str, Any], where: str) -> Iterator[FieldError]:
+    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
+    if policy is None:
+        if rules:
+            text = "must specify restartPolicy when restart rules are used"
+            yield required(f"{where}.restartPolicy", text)
+    elif policy not in _RESTARTS:
+        yield not_supported(f"{where}.restartPolicy", policy, _RESTARTS)
 
 
 def _ports(ports: list[dict[str, Any]], field: str) -> Iterator[FieldError]:
@@ -85,100 +124,29 @@ def _ports(ports: list[dict[str, Any]], field: str) -> Iterator[FieldError]:
         where = f"{field}[{i}]"
         name, number = port.get("name"), port.get("containerPort", 0)
         if name:
-            for text in names.port_name(name):
+            texts = names.port_name(name)
+            for text in texts:
                 yield invalid_value(f"{where}.name", name, text)
             if name in seen:
                 yield duplicate(f"{where}.name", name)
-            seen.add(name)
+            elif not texts:
+                seen.add(name)
         if not number:
             yield required(f"{where}.containerPort")
         elif not 0 < number < 65536:
             yield invalid_value(f"{where}.containerPort", number, PORT_RANGE)
         if port.get("hostPort") and not 0 < port["hostPort"] < 65536:
             yield invalid_value(f"{where}.hostPort", port["hostPort"], PORT_RANGE)
-        if port.get("protocol") not in _PROTOCOLS:
-            yield not_supported(f"{where}.protocol", port.get("protocol"), _PROTOCOLS)
+        yield from chosen(port.get("protocol"), f"{where}.protocol", _PROTOCOLS)
 
 
-def _environment(env: list[dict[str, Any]], field: str) -> Iterator[FieldError]:
-    for i, variable in enumerate(env):
-        where = f"{field}[{i}]"
-        name, source = variable.get("name", ""), variable.get("valueFrom")
-        if not name:
-            yield required(f"{where}.name")
-        elif not re.fullmatch(r"[ -<>-~]+", name):
-            text = "a valid environment variable name must consist only of printable ASCII characters other than '='"
-            yield invalid_value(f"{where}.name", name, text)
-        if source is None:
-            continue
-        if variable.get("value"):
-            yield invalid_value(f"{where}.valueFrom", "", "may not be specified when `value` is not empty")
-        if not source:
-            yield invalid_value(
-                f"{where}.valueFrom",
-                "",
-                "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or "
-                "`fileKeyRef`",
-            )
-        path = (source.get("fieldRef") or {}).get("fieldPath")
-        if path is not None and path not in _FIELD_PATHS and not _SUBSCRIPTED.fullmatch(path):
-            text = f"error converting fieldPath: field label not supported: {path}"
-            yield invalid_value(f"{where}.valueFrom.fieldRef.fieldPath", path, text)
-
-
-def _mounts(mounts: list[dict[str, Any]], field: str, volumes: Collection[str]) -> Iterator[FieldError]:
-    paths: set[str] = set()
-    for i, mount in enumerate(mounts):
-        where = f"{field}[{i}]"
-        if not mount.get("name"):
-            yield required(f"{where}.name")
-        if mount.get("name", "") not in volumes:
-            yield FieldError("FieldValueNotFound", f"{where}.name", f'Not found: "{mount.get("name", "")}"')
-        path = mount.get("mountPath")
-        if not path:
-            yield required(f"{where}.mountPath")
-        elif path in paths:
-            yield FieldError("FieldValueInvalid", f"{where}.mountPath", f'Invalid value: "{path}": must be unique')
-        paths.add(path or "")
-
-
-def _probe(probe: Mapping[str, Any], where: str) -> Iterator[FieldError]:
-    handlers = [h for h in ("exec", "httpGet", "tcpSocket", "grpc") if probe.get(h) is not None]
-    if not handlers:
-        yield required(where, "must specify a handler type")
-    for name in ("httpGet", "tcpSocket", "grpc"):
-        port = (probe.get(name) or {}).get("port")
-        if isinstance(port, int) and not 0 < port < 65536:
-            yield invalid_value(f"{where}.{name}.port", port, PORT_RANGE)
-    names_ = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
-    for name in names_:
-        if probe.get(name, 0) < 0:
-            yield invalid_value(f"{where}.{name}", probe[name], "must be greater than or equal to 0")
-
-
-def resources(found: Mapping[str, Any], where: str) -> Iterator[FieldError]:
-    """The broken rules of resource requests and limits."""
-    limits, requests = found.get("limits") or {}, found.get("requests") or {}
-    for kind, values in (("limits", limits), ("requests", requests)):
-        for name, amount in values.items():
-            yield from _resource(name, amount, f"{where}.{kind}[{name}]")
-    for name, amount in requests.items():
-        limit = limits.get(name)
-        extended = name not in _STANDARD and not name.startswith("hugepages-")
-        if limit is not None and quantity.parse(amount) > quantity.parse(limit):
-            text = f"must be less than or equal to {name} limit of {limit}"
-            yield invalid_value(f"{where}.requests", amount, text)
-        elif limit is not None and extended and not quantity.equal(amount, limit):
-            yield invalid_value(f"{where}.requests", amount, f"must be equal to {name} limit of {limit}")
-        elif limit is None and extended and "/" in name:
-            yield required(f"{where}.limits", "Limit must be set for non overcommitable resources")
-
-
-def _resource(name: str, amount: str, where: str) -> Iterator[FieldError]:
-    if "/" not in name and name not in _STANDARD and not name.startswith("hugepages-"):
-        yield invalid_value(where, name, "must be a standard resource type or fully qualified")
-        yield invalid_value(where, name, "must be a standard resource for containers")
-    for text in names.qualified(name):
-        yield invalid_value(where, name, text)
-    if quantity.parse(amount) < 0:
-        yield invalid_value(where, amount, "must be greater than or equal to 0")
+def _host_ports(found: list[dict[str, Any]], field: str) -> Iterator[FieldError]:
+    """No two containers may take the same port of their node."""
+    seen: set[str] = set()
+    for i, container in enumerate(found):
+        for j, port in enumerate(container.get("ports") or ()):
+            if port.get("hostPort"):
+                key = f"{port.get('protocol', 'TCP')}/{port.get('hostIP', '')}/{port['hostPort']}"
+                if key in seen:
+                    yield duplicate(f"{field}[{i}].ports[{j}].hostPort", key)
+                seen.add(key)

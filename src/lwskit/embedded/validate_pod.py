@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lwskit.embedded import names, validate_meta
-from lwskit.embedded.failures import (
-    FieldError,
-    duplicate,
-    forbidden_field,
-    invalid_value,
-    not_supported,
-    required,
+from lwskit.embedded import (
+    names,
+    validate_meta,
+    validate_placement,
+    validate_resources,
+    validate_security,
+    validate_volume,
 )
-from lwskit.embedded.validate_container import containers
+from lwskit.embedded.failures import FieldError, forbidden_field, invalid_value, required, too_long
+from lwskit.embedded.validate_container import Around, containers, images, init_containers
+from lwskit.embedded.validate_values import address, chosen, labels
 from lwskit.runtime.objects import Obj
 
 _RESTART = ("Always", "OnFailure", "Never")
+_SYSTEMS = ("linux", "windows")
+_PREEMPTION = ("PreemptLowerPriority", "Never")
+_MOST_SERVERS, _MOST_SEARCHES, _LONGEST_SEARCHES, _LONGEST_HOSTNAME = 3, 32, 2048, 64
 _DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _MUTABLE_TEXT = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
@@ -27,49 +31,148 @@ _MUTABLE_TEXT = (
 )
 
 
-def spec(found: Mapping[str, Any], field: str) -> Iterator[FieldError]:
-    """The broken rules of a pod's spec that stands at `field`."""
-    volumes = yield from _volumes(found.get("volumes") or [], f"{field}.volumes")
-    taken: set[str] = set()
-    if not found.get("containers"):
-        yield required(f"{field}.containers")
-    yield from containers(found.get("containers") or [], f"{field}.containers", volumes, taken)
-    yield from _host_ports(found.get("containers") or [], f"{field}.containers")
-    yield from containers(found.get("initContainers") or [], f"{field}.initContainers", volumes, taken, first=True)
-    if found.get("restartPolicy") not in _RESTART:
-        yield not_supported(f"{field}.restartPolicy", found.get("restartPolicy"), _RESTART)
-    if found.get("dnsPolicy") not in _DNS:
-        yield not_supported(f"{field}.dnsPolicy", found.get("dnsPolicy"), _DNS)
-    for name in found.get("nodeSelector") or {}:
-        for text in names.qualified(name):
-            yield invalid_value(f"{field}.nodeSelector", name, text)
-    for name, check in (
-        ("serviceAccountName", names.subdomain),
-        ("nodeName", names.subdomain),
-        ("hostname", names.label),
-        ("subdomain", names.label),
-    ):
-        if found.get(name):
-            for text in check(found[name]):
-                yield invalid_value(f"{field}.{name}", found[name], text)
+def spec(found: Mapping[str, Any], field: str, *, template: bool = False) -> Iterator[FieldError]:
+    """The broken rules of a pod's spec that stands at `field`; `template` says that it is not yet that of a pod."""
+    volumes = yield from validate_volume.volumes(found.get("volumes") or [], f"{field}.volumes")
+    claims = [claim.get("name", "") for claim in found.get("resourceClaims") or ()]
+    around = Around(
+        volumes,
+        claims,
+        found.get("terminationGracePeriodSeconds"),
+        found.get("restartPolicy"),
+        found.get("hostUsers") is not False,
+    )
+    own, first = found.get("containers") or [], found.get("initContainers") or []
+    yield from containers(own, f"{field}.containers", around)
+    taken = {container.get("name", "") for container in own}
+    yield from init_containers(first, f"{field}.initContainers", around, taken)
+    yield from validate_resources.of_pod(found, field, claims)
+    yield from _network(found, field, template)
+    yield from chosen(found.get("restartPolicy"), f"{field}.restartPolicy", _RESTART)
+    yield from chosen(found.get("dnsPolicy"), f"{field}.dnsPolicy", _DNS)
+    yield from labels(found.get("nodeSelector"), f"{field}.nodeSelector")
+    yield from validate_security.of_pod(found.get("securityContext") or {}, found, f"{field}.securityContext")
+    if found.get("shareProcessNamespace") and found.get("hostPID"):
+        text = "ShareProcessNamespace and HostPID cannot both be enabled"
+        yield invalid_value(f"{field}.shareProcessNamespace", True, text)
+    yield from validate_placement.affinity(found.get("affinity") or {}, f"{field}.affinity")
+    yield from _names_of_hosts(found, field)
+    yield from validate_placement.gates(found, field)
+    constraints = found.get("topologySpreadConstraints") or []
+    yield from validate_placement.spreading(constraints, f"{field}.topologySpreadConstraints")
+    yield from _identity(found, field)
+    yield from validate_placement.tolerations(found.get("tolerations") or [], f"{field}.tolerations")
+    yield from _classes(found, field)
+    system = found.get("os")
+    if system is not None:
+        if not system.get("name"):
+            yield required(f"{field}.os.name")
+        else:
+            yield from chosen(system["name"], f"{field}.os", _SYSTEMS)
+            if system["name"] == "windows":
+                yield from validate_security.of_windows(found, field)
+    if not template:
+        yield from _of_pods(found, field)
+
+
+def _network(found: Mapping[str, Any], field: str, template: bool) -> Iterator[FieldError]:
+    """On its node's network a pod's ports are the node's; in a template they may still be missing."""
+    for i, container in enumerate(found.get("containers") or () if found.get("hostNetwork") else ()):
+        for j, port in enumerate(container.get("ports") or ()):
+            taken = port.get("hostPort", 0)
+            if taken != port.get("containerPort", 0) and not (template and not taken):
+                text = "must match `containerPort` when `hostNetwork` is true"
+                yield invalid_value(f"{field}.containers[{i}].ports[{j}].hostPort", taken, text)
+
+
+def _names_of_hosts(found: Mapping[str, Any], field: str) -> Iterator[FieldError]:
+    """How a pod looks up names."""
+    config = found.get("dnsConfig")
+    where = f"{field}.dnsConfig"
+    servers = (config or {}).get("nameservers") or []
+    if found.get("dnsPolicy") == "None" and not servers:
+        if config is None:
+            yield required(where, "must provide `dnsConfig` when `dnsPolicy` is None")
+        else:
+            text = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+            yield required(f"{where}.nameservers", text)
+        return
+    if config is None:
+        return
+    if len(servers) > _MOST_SERVERS:
+        yield invalid_value(f"{where}.nameservers", servers, f"must not have more than {_MOST_SERVERS} nameservers")
+    for i, server in enumerate(servers):
+        yield from address(server, f"{where}.nameservers[{i}]")
+    searches = config.get("searches") or []
+    if len(searches) > _MOST_SEARCHES:
+        yield invalid_value(f"{where}.searches", searches, f"must not have more than {_MOST_SEARCHES} search paths")
+    if len(" ".join(searches)) > _LONGEST_SEARCHES:
+        text = f"must not have more than {_LONGEST_SEARCHES} characters (including spaces) in the search list"
+        yield invalid_value(f"{where}.searches", searches, text)
+    for i, search in enumerate(searches):
+        for text in names.subdomain_with_underscores(search.removesuffix(".")) if search != "." else ():
+            yield invalid_value(f"{where}.searches[{i}]", search.removesuffix("."), text)
+    for i, option in enumerate(config.get("options") or ()):
+        if not option.get("name"):
+            yield required(f"{where}.options[{i}]", "must not be empty")
+
+
+def _identity(found: Mapping[str, Any], field: str) -> Iterator[FieldError]:
+    """Whose users and whose name a pod has, and where it is."""
+    if found.get("hostUsers") is False:
+        for name, shown in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
+            if found.get(name):
+                yield forbidden_field(f"{field}.{shown}", "when `hostUsers` is false")
+    override = found.get("hostnameOverride")
+    if override is not None:
+        where = f"{field}.hostnameOverride"
+        for name in ("setHostnameAsFQDN", "hostNetwork"):
+            if found.get(name):
+                yield forbidden_field(where, f"may not be specified when {name} is true")
+        if len(override) > _LONGEST_HOSTNAME:
+            yield too_long(where, _LONGEST_HOSTNAME)
+        for text in names.subdomain(override):
+            yield invalid_value(where, override, text)
+    for name, check in (("serviceAccountName", names.subdomain), ("nodeName", names.subdomain)):
+        for text in check(found[name]) if found.get(name) else ():
+            yield invalid_value(f"{field}.{name}", found[name], text)
     seconds = found.get("activeDeadlineSeconds")
     if seconds is not None and not 1 <= seconds <= 2**31 - 1:
         text = "must be between 1 and 2147483647, inclusive"
         yield invalid_value(f"{field}.activeDeadlineSeconds", seconds, text)
-    yield from _tolerations(found.get("tolerations") or [], f"{field}.tolerations")
-    yield from _placement(found, field)
+    for name in ("hostname", "subdomain"):
+        for text in names.label(found[name]) if found.get(name) else ():
+            yield invalid_value(f"{field}.{name}", found[name], text)
 
 
-def _host_ports(found: list[dict[str, Any]], field: str) -> Iterator[FieldError]:
-    """No two containers may take the same port of their node."""
-    seen: set[str] = set()
-    for i, container in enumerate(found):
-        for j, port in enumerate(container.get("ports") or ()):
-            if port.get("hostPort"):
-                key = f"{port.get('protocol', 'TCP')}/{port.get('hostIP', '')}/{port['hostPort']}"
-                if key in seen:
-                    yield duplicate(f"{field}[{i}].ports[{j}].hostPort", key)
-                seen.add(key)
+def _classes(found: Mapping[str, Any], field: str) -> Iterator[FieldError]:
+    for i, alias in enumerate(found.get("hostAliases") or ()):
+        where = f"{field}.hostAliases[{i}]"
+        yield from address(alias.get("ip", ""), f"{where}.ip")
+        for j, name in enumerate(alias.get("hostnames") or ()):
+            for text in names.subdomain(name):
+                yield invalid_value(f"{where}.hostnames[{j}]", name, text)
+    for text in names.subdomain(found["priorityClassName"]) if found.get("priorityClassName") else ():
+        yield invalid_value(f"{field}.priorityClassName", found["priorityClassName"], text)
+    runtime = found.get("runtimeClassName")
+    for text in names.subdomain(runtime) if runtime is not None else ():
+        yield invalid_value(f"{field}.runtimeClassName", runtime, text)
+    if found.get("preemptionPolicy") is not None:
+        yield from chosen(found["preemptionPolicy"], f"{field}.preemptionPolicy", _PREEMPTION)
+    if found.get("overhead"):
+        yield from validate_resources.resources({"limits": found["overhead"]}, f"{field}.overhead")
+
+
+def _of_pods(found: Mapping[str, Any], field: str) -> Iterator[FieldError]:
+    """Rules that templates need not follow."""
+    if not found.get("serviceAccountName"):
+        for i, volume in enumerate(found.get("volumes") or ()):
+            for j, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
+                if source.get("serviceAccountToken") is not None:
+                    where = f"{field}.volumes[{i}].projected.sources[{j}].serviceAccountToken"
+                    yield forbidden_field(where, "must not be specified when serviceAccountName is not set")
+    for name in ("containers", "initContainers"):
+        yield from images(found.get(name) or [], f"{field}.{name}")
 
 
 def status(new: Obj, old: Obj | None) -> Iterator[FieldError]:
@@ -85,90 +188,14 @@ def status(new: Obj, old: Obj | None) -> Iterator[FieldError]:
         yield invalid_value("status.podIPs", [{"IP": a.get("ip", "")} for a in addresses], text)
 
 
-def _volumes(volumes: list[dict[str, Any]], field: str) -> Generator[FieldError, None, set[str]]:
-    """The errors of volumes; returns the names of those without one, which alone can be mounted."""
-    seen: set[str] = set()
-    for i, volume in enumerate(volumes):
-        name = volume.get("name", "")
-        errors = list(_volume(volume, name, f"{field}[{i}]", seen))
-        yield from errors
-        if not errors:
-            seen.add(name)
-    return seen
-
-
-def _volume(volume: dict[str, Any], name: str, where: str, seen: set[str]) -> Iterator[FieldError]:
-    if not name:
-        yield required(f"{where}.name")
-    else:
-        for text in names.label(name):
-            yield invalid_value(f"{where}.name", name, text)
-        if name in seen:
-            yield duplicate(f"{where}.name", name)
-    sources = [k for k in volume if k != "name"]
-    for extra in sorted(sources)[1:] if len(sources) > 1 else ():
-        yield forbidden_field(f"{where}.{extra}", "may not specify more than 1 volume type")
-
-
-def _tolerations(tolerations: list[dict[str, Any]], field: str) -> Iterator[FieldError]:
-    for i, toleration in enumerate(tolerations):
-        where = f"{field}[{i}]"
-        operator = toleration.get("operator") or "Equal"
-        if toleration.get("key"):
-            for text in names.qualified(toleration["key"]):
-                yield invalid_value(f"{where}.key", toleration["key"], text)
-        elif operator != "Exists":
-            text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            yield invalid_value(f"{where}.operator", toleration.get("operator", ""), text)
-        if operator not in ("Equal", "Exists"):
-            yield not_supported(f"{where}.operator", operator, ("Equal", "Exists"))
-        elif operator == "Exists" and toleration.get("value"):
-            text = "value must be empty when `operator` is 'Exists'"
-            yield invalid_value(f"{where}.operator", toleration["value"], text)
-
-
-def _placement(found: Mapping[str, Any], field: str) -> Iterator[FieldError]:
-    for i, gate in enumerate(found.get("readinessGates") or ()):
-        for text in names.qualified(gate.get("conditionType", "")):
-            yield invalid_value(f"{field}.readinessGates[{i}].conditionType", gate.get("conditionType", ""), text)
-    seen: set[str] = set()
-    for i, gate in enumerate(found.get("schedulingGates") or ()):
-        name = gate.get("name", "")
-        for text in names.qualified(name):
-            yield invalid_value(f"{field}.schedulingGates[{i}]", name, text)
-        if name in seen:
-            yield duplicate(f"{field}.schedulingGates[{i}]", name)
-        seen.add(name)
-    affinity = found.get("affinity") or {}
-    for kind in ("podAffinity", "podAntiAffinity"):
-        name = "requiredDuringSchedulingIgnoredDuringExecution"
-        for i, term in enumerate((affinity.get(kind) or {}).get(name) or ()):
-            if not term.get("topologyKey"):
-                where = f"{field}.affinity.{kind}.{name}[{i}].topologyKey"
-                yield required(where, "can not be empty")
-                for text in names.qualified(""):
-                    yield invalid_value(where, "", text)
-    for i, spread in enumerate(found.get("topologySpreadConstraints") or ()):
-        where = f"{field}.topologySpreadConstraints[{i}]"
-        if spread.get("maxSkew", 0) <= 0:
-            yield invalid_value(f"{where}.maxSkew", spread.get("maxSkew", 0), "must be greater than zero")
-        if not spread.get("topologyKey"):
-            yield required(f"{where}.topologyKey", "can not be empty")
-        pair = (spread.get("topologyKey"), spread.get("whenUnsatisfiable"))
-        later = found["topologySpreadConstraints"][i + 1 :]
-        if any(pair == (s.get("topologyKey"), s.get("whenUnsatisfiable")) for s in later):
-            yield duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", f"{{{pair[0]}, {pair[1]}}}")
-        allowed = ("DoNotSchedule", "ScheduleAnyway")
-        if spread.get("whenUnsatisfiable") not in allowed:
-            yield not_supported(f"{where}.whenUnsatisfiable", spread.get("whenUnsatisfiable"), allowed)
-
-
 def template(found: Mapping[str, Any], field: str) -> Iterator[FieldError]:
     """The broken rules of a pod template."""
     meta = found.get("metadata") or {}
     yield from validate_meta.labels(meta.get("labels"), f"{field}.labels")
     yield from validate_meta.annotation_keys(meta.get("annotations"), f"{field}.annotations")
-    yield from spec(found.get("spec") or {}, f"{field}.spec")
+    yield from spec(found.get("spec") or {}, f"{field}.spec", template=True)
+    if (found.get("spec") or {}).get("ephemeralContainers"):
+        yield forbidden_field(f"{field}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
 
 
 def update(new: Obj, old: Obj) -> Iterator[FieldError]:

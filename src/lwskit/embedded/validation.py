@@ -19,7 +19,10 @@ def _pod(new: Obj, old: Obj | None) -> Iterable[FieldError]:
     yield from validate_pod.spec(new["spec"], "spec")
     if old is not None:
         yield from validate_pod.update(new, old)
-    elif new["spec"].get("nodeName") and new["spec"].get("schedulingGates"):
+        return
+    if new["spec"].get("ephemeralContainers"):
+        yield forbidden_field("spec.ephemeralContainers", "cannot be set on create")
+    if new["spec"].get("nodeName") and new["spec"].get("schedulingGates"):
         yield forbidden_field("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
 
 

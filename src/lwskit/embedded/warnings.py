@@ -5,7 +5,7 @@ Source: what an API server of Kubernetes 1.37 sends in Warning headers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lwskit.embedded import names, validate_service
@@ -45,6 +45,10 @@ def of(resource: Resource, new: Obj, old: Obj | None, subresource: str) -> Itera
         if old is None or new["metadata"].get("generation") != old["metadata"].get("generation"):
             yield from _pod(spec["template"].get("spec") or {}, "spec.template.spec")
             yield from _behaviour(spec["template"])
+            for i, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+                yield from _claim(
+                    claim.get("spec") or {}, f"spec.volumeClaimTemplates[{i}]{'' if old is None else '.Spec'}"
+                )
         if resource.storage == "apps/statefulsets" and spec.get("revisionHistoryLimit", 0) < 0:
             yield (
                 "spec.revisionHistoryLimit: a negative value retains all historical revisions; "
@@ -81,6 +85,7 @@ def _pod(spec: Mapping[str, Any], field: str) -> Iterator[str]:
     for i, secret in enumerate(spec.get("imagePullSecrets") or ()):
         if not secret.get("name"):
             yield f'{field}.imagePullSecrets[{i}].name: invalid empty name ""'
+    yield from _volumes(spec.get("volumes") or (), f"{field}.volumes")
     containers: list[tuple[Mapping[str, Any], str]] = [
         (c, f"{field}.{kind}[{i}]")
         for kind in ("initContainers", "containers", "ephemeralContainers")
@@ -94,6 +99,23 @@ def _pod(spec: Mapping[str, Any], field: str) -> Iterator[str]:
         yield f"{field}.terminationGracePeriodSeconds: {text}"
     for kind in ("podAffinity", "podAntiAffinity"):
         yield from _affinity((spec.get("affinity") or {}).get(kind) or {}, f"{field}.affinity.{kind}")
+
+
+def _claim(spec: Mapping[str, Any], field: str) -> Iterator[str]:
+    for kind in ("requests", "limits"):
+        value = ((spec.get("resources") or {}).get(kind) or {}).get("storage")
+        if value is not None and quantity.parse(value) % 1:
+            yield f'{field}.resources.{kind}[storage]: fractional byte value "{value}" is invalid, must be an integer'
+
+
+def _volumes(volumes: Sequence[Mapping[str, Any]], field: str) -> Iterator[str]:
+    for i, volume in enumerate(volumes):
+        claim = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+        if claim:
+            yield from _claim(claim.get("spec") or {}, f"{field}[{i}].ephemeral.volumeClaimTemplate.spec")
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            if not source:
+                yield f'volume "{volume.get("name", "")}" (Projected) has no sources provided'
 
 
 def _affinity(affinity: Mapping[str, Any], field: str) -> Iterator[str]:
@@ -136,6 +158,18 @@ def _ports(containers: list[tuple[Mapping[str, Any], str]]) -> Iterator[str]:
     ports = [(p, f"{where}.ports[{i}]") for c, where in containers for i, p in enumerate(c.get("ports") or ())]
     seen: dict[tuple[int, str], list[tuple[Mapping[str, Any], str]]] = {}
     for port, where in ports:
+        if port.get("hostIP") and not port.get("hostPort"):
+            shown = " ".join(
+                f"{name}:{port.get(key, empty)}"
+                for name, key, empty in (
+                    ("Name", "name", ""),
+                    ("HostPort", "hostPort", 0),
+                    ("ContainerPort", "containerPort", 0),
+                    ("Protocol", "protocol", "TCP"),
+                    ("HostIP", "hostIP", ""),
+                )
+            )
+            yield f"{where}: hostIP set without hostPort: {{{shown}}}"
         others = seen.setdefault((port.get("containerPort", 0), port.get("protocol", "TCP")), [])
         for other, place in others:
             mine, theirs = ((p.get("hostIP", ""), p.get("hostPort", 0)) for p in (port, other))

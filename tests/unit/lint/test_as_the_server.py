@@ -25,7 +25,7 @@ from lwskit.runtime.client.transport import HttpRequest
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.kinds import CUSTOM_RESOURCE_DEFINITION
 from lwskit.runtime.objects import Obj
-from tests.unit.lint.support import findings, server
+from tests.unit.lint.support import codes, findings, lws, only, server
 
 CASES = Path(__file__).parents[2] / "conformance" / "cases"
 DENIED = 'admission webhook "vleaderworkerset.kb.io" denied the request: '
@@ -139,3 +139,16 @@ async def test_what_is_stored_is_what_lint_takes_for_stored(api: ApiServer) -> N
     answer = server().create(base, "default")
     assert answer.stored is not None
     assert answer.stored["spec"] == live["spec"]
+
+
+@pytest.mark.parametrize("name", ["hostname", "subdomain"])
+def test_names_that_pods_get_otherwise_are_not_looked_at(name: str) -> None:
+    """A StatefulSet gives its pods their host names, so that a real server accepts any in the template."""
+    assert "LWS431" not in codes(lws(worker={name: "A_B"}))
+
+
+def test_what_only_the_statefulset_refuses() -> None:
+    amounts = {"resources": {"limits": {"google.com/tpu": "0.5"}}}
+    found = only("LWS431", lws(container=amounts)).fault
+    assert found.path.endswith("resources.limits[google.com/tpu]")
+    assert found.message.endswith('Invalid value: "500m": must be an integer')
