@@ -33,8 +33,8 @@ VERDICT = re.compile(r"([a-z0-9-]+): (same$|(\d+) lines differ$|\S)")
 SHOWN = 80
 SERVICE_ADDRESSES = "--service-cluster-ip-range 10.96.0.0/16"
 """The addresses that the embedded API server gives to services, too."""
-DIFFERENTIAL = ["--seed", "1", "--steps", "100", "--sequences", "40", "--seconds", "120"]
-"""What is compared unless something else is asked for: 4000 steps, about a minute; less on a very slow machine."""
+DIFFERENTIAL = ["--faults", "--seed", "1", "--steps", "100", "--sequences", "40", "--seconds", "120"]
+"""What is compared unless something else is asked for: each known fault and 4000 steps, less on a very slow machine."""
 LEFT_OUT = ("statefulset",)
 """Controllers that tests play themselves, each on a control plane of its own."""
 NOTHING_TO_RUN = 5
