@@ -43,7 +43,7 @@ def told(hold: Hold, settings: rollout.Settings) -> str:
     """The hold in a sentence without a full stop."""
     match hold.cause:
         case Cause.UPDATING:
-            return f"the rollout waits for group {hold.group}, which is not ready"
+            return f"the set waits for group {hold.group}, which is not ready"
         case Cause.FORMULA:
             are, they = ("is", "it is") if len(hold.below) == 1 else ("are", "they are")
             return (

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lwskit.api import names
-from lwskit.groups import forecast, ordinal, spec
+from lwskit.groups import forecast, ordinal, spec, templates
 from lwskit.groups.model import (
     HAS_LEADER,
     HAS_WORKERS,
@@ -29,7 +29,7 @@ from lwskit.groups.ports import LeaderBackend
 from lwskit.runtime.kinds import CONTROLLER_REVISION, SERVICE
 from lwskit.runtime.objects import Obj
 from lwskit.runtime.plan import Apply, Create, Delete, Emit, NeedFresh, UpdateStatus
-from lwskit.simulate.start import Group, Start
+from lwskit.simulate.start import Group, Start, as_recorded
 
 _UID = "simulated"
 _ROUNDS = 1000
@@ -236,7 +236,8 @@ class Rollout:
 
     def _apply(self, obj: Obj) -> bool:
         """Write the leader workload; False where the API server refuses that."""
-        claims = tuple(obj["spec"].get("volumeClaimTemplates") or ())
+        assert self.lws is not None
+        claims = templates.claims(as_recorded(self.lws))
         if self.workload is not None and self._claims is not None and claims != self._claims:
             self.refused = "a StatefulSet's volumeClaimTemplates cannot be changed"
             return False
@@ -248,9 +249,8 @@ class Rollout:
             new["metadata"]["uid"] = old["metadata"]["uid"]
             new["status"] = old.get("status") or {}
         self.workload = new
-        assert self.lws is not None
         self.key = self._leaders.observe(self.workload).revision
-        self._update = self._templates.name_of(obj["spec"]["template"], self.key, spec.size(self.lws))
+        self._update = self._templates.name_of(self.lws, self.key)
         self._current = self._current or self._update
         return True
 

@@ -50,12 +50,11 @@ class Templates:
     sizes: dict[str, int] = field(default_factory=dict)
     """Pods of a group by revision key."""
 
-    def name_of(self, template: Obj, key: str, size: int) -> str:
-        """The name of a template that is applied, a new one if it has not been seen."""
-        content = revisions.canonical(template)
-        name = self.names.setdefault(content, f"template {len(self.names) + 1}")
+    def name_of(self, lws: Obj, key: str) -> str:
+        """The name of the template that is rendered for a set with that revision key, a new one if it is not known."""
+        name = self.names.setdefault(_content(as_recorded(lws), key), f"template {len(self.names) + 1}")
         self.keys.setdefault(name, key)
-        self.sizes.setdefault(key, size)
+        self.sizes.setdefault(key, spec.size(lws))
         return name
 
 
@@ -91,7 +90,7 @@ def observe(scene: Scene, leaders: LeaderBackend, workers: WorkerBackend) -> Sta
     pods = [p for p in scene.pods if is_leader_pod(p) and _is_of(p, workload)]
     known = Templates()
     chosen = revisions.choose(mine, key)
-    base = revisions.with_revision(lws, chosen) if chosen is not None else lws
+    base = revisions.with_revision(lws, chosen) if chosen is not None else as_recorded(lws)
     known.names[_content(base, key)] = update
     known.keys |= {update: key}
     by_key = {ownership.revision_key(p): _template_of(p) for p in pods if _template_of(p) != update}
@@ -111,6 +110,11 @@ def observe(scene: Scene, leaders: LeaderBackend, workers: WorkerBackend) -> Sta
         groups[ordinal] = group
     known.keys.setdefault(current, key)
     return Start(lws, workload, groups, known, current, update, templates.claims(base), scene.revisions, service)
+
+
+def as_recorded(lws: Obj) -> Obj:
+    """The set with its template in the form that revisions have it in, so that the two can be compared."""
+    return revisions.with_revision(lws, {"data": revisions.record(lws)})
 
 
 def _is_of(pod: Obj, workload: Obj) -> bool:
