@@ -92,12 +92,12 @@ class Watches:
                 yield _live(held)
 
     def freed_by_workload(self, event: Event) -> Iterable[Request]:
-        """The kept pods of the set that a leader workload belongs to."""
+        """The kept leaders of the set that a leader workload belongs to; their workers are let go with them."""
         for obj in objects_of(event):
             owner = controller_of(obj)
             if owner is not None and owner["kind"] == names.KIND and group_of(owner["apiVersion"]) == names.GROUP:
                 for pod in self._held(obj["metadata"]["namespace"], owner["name"]):
-                    if budget.is_kept(pod):
+                    if budget.is_kept(pod) and identity.is_leader(pod):
                         yield _live(pod)
 
     def freed_by_set(self, event: Event) -> Iterable[Request]:

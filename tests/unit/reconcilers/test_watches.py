@@ -295,11 +295,11 @@ def test_a_leader_that_goes_concerns_the_workers_that_are_kept_for_it() -> None:
     assert asked(made.freed_by_pod, Delete(leader("llm-1"))) == ["llm-3"]
 
 
-def test_a_leader_workload_concerns_the_kept_pods_of_its_set() -> None:
+def test_a_leader_workload_concerns_the_kept_leaders_of_its_set() -> None:
     made = held()
     workload_of_set = owned(thing("llm"), "LeaderWorkerSet", "llm", names.API_VERSION)
     for event in (Create(workload_of_set), Delete(workload_of_set), Update(workload_of_set, thing("llm"))):
-        assert asked(made.freed_by_workload, event) == ["llm-0", "llm-0-1"]
+        assert asked(made.freed_by_workload, event) == ["llm-0"]
     for other in (workload(), thing("llm"), owned(thing("llm"), "LeaderWorkerSet", "llm", "other.example.com/v1")):
         assert asked(made.freed_by_workload, Create(other)) == []
 
