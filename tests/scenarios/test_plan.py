@@ -21,7 +21,7 @@ from lwskit.simulate.plan import Report
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.support import pod_template, set_object
 
-SETS = 50
+SETS = 40
 """Random sets of one run; two runs make the sample."""
 QUIET = 2.0
 
@@ -129,7 +129,7 @@ def distinct(states: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
     return [s for i, s in enumerate(states) if i == 0 or s != states[i - 1]]
 
 
-@pytest.mark.virtual_only("fifty sets take hundreds of steps, each after a quiet moment")
+@pytest.mark.virtual_only("forty sets take hundreds of steps, each after a quiet moment")
 @pytest.mark.parametrize("seed", range(2))
 async def test_a_plan_is_what_comes_to_pass(cluster: TestCluster, seed: int) -> None:
     rng = random.Random(seed)

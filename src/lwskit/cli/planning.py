@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from lwskit.api import names
@@ -94,4 +95,8 @@ def _offline(scene: Scene, manifest: Obj, server: Server, order: str, now: datet
         told = [f"{f.path}: {f.message}" if f.path else f.message for f in answer.refusals]
         return plans.refused(scene.namespace, scene.name, told)
     backends = registry.find()
+    if scene.lws is not None:
+        # What was stored before a default came to be is not changed by that default.
+        there = server.create(scene.lws, scene.namespace).stored
+        scene = replace(scene, lws={**scene.lws, "spec": there["spec"]}) if there is not None else scene
     return plans.plan(scene, answer.stored, order, backends.leaders, backends.workers, now)

@@ -1,0 +1,148 @@
+"""`lwskit plan`: files, dumps, options and exit codes."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from lwskit.cli.plan import command
+from lwskit.runtime.errors import ConfigurationError
+from lwskit.runtime.objects import Obj
+from tests.unit.groups.small_cluster import SmallCluster
+from tests.unit.simulate.scenes import objects_of, small
+from tests.unit.simulate.test_rollout import edited
+
+
+def run(*arguments: str | Path, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(command, [str(a) for a in arguments], input=stdin)
+
+
+def manifest(lws: Obj, **fields: Any) -> Obj:
+    """The set as a person writes it."""
+    new = edited(copy.deepcopy(lws), **fields)
+    return {**new, "metadata": {"name": "x", "namespace": "ns"}}
+
+
+@pytest.fixture
+def cluster() -> SmallCluster:
+    return small(3)
+
+
+@pytest.fixture
+def dump(cluster: SmallCluster, tmp_path: Path) -> Path:
+    file = tmp_path / "dump.yaml"
+    file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": objects_of(cluster)}))
+    return file
+
+
+@pytest.fixture
+def edit(cluster: SmallCluster, tmp_path: Path) -> Path:
+    file = tmp_path / "edit.yaml"
+    file.write_text(yaml.safe_dump(manifest(cluster.lws, image="B")))
+    return file
+
+
+def test_the_steps_of_a_rollout(edit: Path, dump: Path) -> None:
+    result = run("-f", edit, "--against", dump)
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0] == "ns/x: makes 3 groups anew"
+    assert lines[1] == "  changed: spec.leaderWorkerTemplate.workerTemplate.spec.containers[0].image"
+    assert lines[2].startswith(
+        "  assumed: groups that are made become ready one after another, always the highest first;"
+    )
+    table = [line.split() for line in lines[4:-4]]
+    assert table[0] == ["step", "after", "partition", "replicas", "down", "up", "removed", "ready", "groups", "pods"]
+    assert table[1] == ["1", "the", "edit", "3", "3", "-", "-", "-", "3", "3", "3"]
+    assert table[2] == ["2", "2", "3", "2", "2", "-", "2", "3", "3"]
+    assert lines[-3:] == [
+        "  fewest ready groups: 2 of 3; replicas − maxUnavailable is 2",
+        "  at the peak: 3 groups, 3 pods, as now",
+        "  end: all groups are ready and as asked for",
+    ]
+
+
+def test_json(edit: Path, dump: Path) -> None:
+    result = run("-f", edit, "--against", dump, "--output", "json")
+    (found,) = json.loads(result.stdout)["plans"]
+    assert (found["verdict"], found["outcome"], found["rolledGroups"]) == ("rolls", "done", 3)
+    assert (found["lowestReady"], found["floor"]) == (2, 2)
+    assert found["peak"] == {"groups": 3, "pods": 3, "extraGroups": 0, "extraPods": 0}
+    assert [s["down"] for s in found["steps"]] == [[], [2], [1], [0], []]
+    assert found["steps"][1]["why"].startswith("0 groups at the end are done and 1 may be down")
+
+
+def test_the_order_of_readiness(edit: Path, dump: Path) -> None:
+    result = run("-f", edit, "--against", dump, "--ready-order", "never")
+    assert result.exit_code == 1
+    assert "note: the set waits for group 2, which is not ready [held-updating]" in result.stdout
+    bad = run("-f", edit, "--against", dump, "--ready-order", "soon")
+    assert bad.exit_code == 2
+    assert "'soon' is no order; use highest-first, lowest-first, together, never, or groups such as 5,4,2" in bad.output
+
+
+def test_a_refused_edit(cluster: SmallCluster, dump: Path, tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(yaml.safe_dump(manifest(cluster.lws, maxUnavailable=0, maxSurge=0)))
+    result = run("-f", file, "--against", dump)
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[0] == "ns/x: the API server refuses it"
+    assert "maxUnavailable: Invalid value: 0: must not be 0 when `maxSurge` is 0" in result.stdout
+
+
+def test_a_set_that_is_not_there_is_created(edit: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text("{apiVersion: v1, kind: Service, metadata: {name: s}}")
+    result = run("-f", edit, "--against", other)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0] == "ns/x: creates the set with 3 groups"
+
+
+def test_a_stall_has_exit_code_1_and_a_command(cluster: SmallCluster, edit: Path, tmp_path: Path) -> None:
+    cluster.make_ready(0, ready=False)
+    dump = tmp_path / "down.json"
+    dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects_of(cluster)}))
+    result = run("-f", edit, "--against", dump)
+    assert result.exit_code == 1
+    assert "the rollout is held by group 0, which the update has not reached" in result.stdout
+    assert "`kubectl -n ns delete pod x-2`" in result.stdout
+
+
+def test_standard_input_and_the_namespace(cluster: SmallCluster, dump: Path) -> None:
+    lws = manifest(cluster.lws, image="B")
+    del lws["metadata"]["namespace"]
+    text = yaml.safe_dump(lws)
+    assert run("-f", "-", "--against", dump, stdin=text).stdout.startswith("default/x: creates the set")
+    assert run("-f", "-", "--against", dump, "-n", "ns", stdin=text).stdout.startswith("ns/x: makes 3 groups anew")
+    both = run("-f", "-", "--against", "-", stdin=text)
+    assert both.exit_code == 2
+    assert "- can be given once" in both.output
+
+
+def test_bad_input(dump: Path, edit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def sentence(*arguments: str | Path) -> str:
+        error = run(*arguments).exception
+        assert isinstance(error, ConfigurationError), error
+        return str(error)
+
+    service = tmp_path / "service.yaml"
+    service.write_text("{apiVersion: v1, kind: Service, metadata: {name: s}}")
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("a: [")
+    none = tmp_path / "none.yaml"
+    assert sentence("-f", none, "--against", dump) == f"cannot read {none}: No such file or directory"
+    assert sentence("-f", edit, "--against", none) == f"cannot read {none}: No such file or directory"
+    assert "is not valid YAML" in sentence("-f", broken, "--against", dump)
+    assert "is not valid YAML" in sentence("-f", edit, "--against", broken)
+    assert sentence("-f", service, "--against", dump) == (
+        f"{service} holds no LeaderWorkerSet of leaderworkerset.x-k8s.io/v1, only Service (v1)"
+    )
+    assert run("--against", dump).exit_code == 2
+    monkeypatch.setenv("KUBECONFIG", str(none))
+    assert str(none) in sentence("-f", edit)
