@@ -14,7 +14,7 @@ Schema = Mapping[str, Any]
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 EMBEDDED = "x-kubernetes-embedded-resource"
 INT_OR_STRING = "x-kubernetes-int-or-string"
-_EXACT = 1e21
+_LARGEST = 2**63
 _ROOT = ("apiVersion", "kind", "metadata")
 
 
@@ -118,13 +118,16 @@ def drop_nulls(value: Any, schema: Schema) -> None:
 
 
 def whole_numbers(value: Any) -> None:
-    """Write, in place, numbers without a fraction as whole ones, as a real server's encoder does."""
+    """Write, in place, numbers without a fraction as whole ones, those beyond 64 bits as others."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in items:
         if isinstance(item, dict | list):
             whole_numbers(item)
-        elif isinstance(item, float) and item.is_integer() and abs(item) < _EXACT:
-            value[key] = int(item)
+        elif isinstance(item, float):
+            if item.is_integer() and -_LARGEST < item < _LARGEST:
+                value[key] = int(item)
+        elif isinstance(item, int) and not -_LARGEST <= item < _LARGEST:
+            value[key] = float(item)
 
 
 def coerce_metadata(obj: dict[str, Any], types: TypeTable) -> dict[str, Any]:
@@ -133,16 +136,19 @@ def coerce_metadata(obj: dict[str, Any], types: TypeTable) -> dict[str, Any]:
     return {**obj, "metadata": types.encode("meta.v1.ObjectMeta", meta, "metadata")}
 
 
-def to_json_schema(schema: Schema, root: bool = True) -> dict[str, Any]:
-    """The schema as plain JSON Schema: int-or-string as two types, nullable as a type, without Kubernetes' keywords."""
+def to_json_schema(schema: Schema, root: bool = True, *, ranges: bool = False) -> dict[str, Any]:
+    """The schema as plain JSON Schema: int-or-string as two types, nullable as a type, without Kubernetes' keywords.
+
+    With `ranges` whole numbers have the bounds of their formats, the lowest number excepted.
+    """
     out: dict[str, Any] = {}
     for name, value in schema.items():
         if name == "properties":
-            out[name] = {k: to_json_schema(v, False) for k, v in value.items()}
+            out[name] = {k: to_json_schema(v, False, ranges=ranges) for k, v in value.items()}
         elif name in ("items", "not") or (name == "additionalProperties" and isinstance(value, dict)):
-            out[name] = to_json_schema(value, False)
+            out[name] = to_json_schema(value, False, ranges=ranges)
         elif name in ("allOf", "anyOf", "oneOf"):
-            out[name] = [to_json_schema(v, False) for v in value]
+            out[name] = [to_json_schema(v, False, ranges=ranges) for v in value]
         elif name in ("exclusiveMinimum", "exclusiveMaximum"):
             continue
         elif not name.startswith("x-kubernetes-") and name not in ("description", "default", "nullable", "example"):
@@ -153,6 +159,9 @@ def to_json_schema(schema: Schema, root: bool = True) -> dict[str, Any]:
     if schema.get(INT_OR_STRING):
         out.pop("anyOf", None)
         out["type"] = ["integer", "string"]
+    if ranges and (schema.get("type") == "integer" or schema.get(INT_OR_STRING)):
+        limit = 2**31 if schema.get("format") == "int32" else _LARGEST
+        out["allOf"] = [*out.get("allOf", ()), {"exclusiveMinimum": -limit, "exclusiveMaximum": limit}]
     if schema.get("nullable") and "type" in out:
         kinds = out["type"] if isinstance(out["type"], list) else [out["type"]]
         out["type"] = [*kinds, "null"]

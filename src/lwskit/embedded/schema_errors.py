@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jsonschema_rs
@@ -12,6 +12,7 @@ from lwskit.embedded.failures import FieldError, duplicate, invalid_value, not_s
 from lwskit.embedded.schema import INT_OR_STRING, Schema, to_json_schema
 
 _KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+_RANGES = {"int32": 2**31, "int64": 2**63}
 
 
 class SchemaValidator:
@@ -19,22 +20,81 @@ class SchemaValidator:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
+        self._quick = jsonschema_rs.Draft7Validator(to_json_schema(schema, ranges=True), validate_formats=True)
         self._compiled = jsonschema_rs.Draft7Validator(to_json_schema(schema), validate_formats=True)
 
     def errors(self, obj: Mapping[str, Any]) -> list[FieldError]:
-        """The broken rules, sorted by field; empty when the object is valid."""
+        """The broken rules, sorted by the field that breaks them; empty when the object is valid."""
         body = {k: v for k, v in obj.items() if k not in ("apiVersion", "kind", "metadata")}
         found: list[FieldError] = []
-        if not self._compiled.is_valid(body):
-            seen: set[tuple[str, str]] = set()
+        if not self._quick.is_valid(body):
+            made = [*_number_errors(body, self._schema, "")]
+            typed = {place for place, _ in made}
             for error in self._compiled.iter_errors(body):
-                for made in _field_errors(error):
-                    if (made.field, made.message) not in seen:
-                        seen.add((made.field, made.message))
-                        found.append(made)
-            found.sort(key=lambda e: e.field)
+                place = _path(error.instance_path)
+                if place not in typed or error.kind.name != "type":
+                    made += [(place if e.field == "<nil>" else e.field, e) for e in _field_errors(error)]
+            made.sort(key=lambda one: one[0])
+            found = list(dict.fromkeys(e for _, e in made))
         found.extend(_list_errors(body, self._schema, ""))
         return found
+
+
+def _number_errors(value: Any, schema: Schema, path: str) -> Iterator[tuple[str, FieldError]]:
+    """Errors, with their places, of values that are no whole number of their format, in the order of a real server."""
+    if isinstance(value, dict):
+        properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+        for name, item in value.items():
+            found = properties.get(name) or (additional if isinstance(additional, dict) else None)
+            if found:
+                yield from _number_errors(item, found, f"{path}.{name}" if path else name)
+    elif isinstance(value, list) and schema.get("type") == "array":
+        for i, item in enumerate(value):
+            yield from _number_errors(item, schema.get("items") or {}, f"{path}[{i}]")
+        return
+    if value is None and schema.get("nullable"):
+        return
+    if schema.get("type") == "integer" and schema.get("format") in _RANGES:
+        yield from ((path, e) for e in _formatted(value, schema["format"], path))
+    elif schema.get("type") == "integer" and isinstance(value, float):
+        yield path, _wrong_type(path, _kind(value), "integer")
+        yield path, _unchecked(path, "(default format)")
+    elif schema.get(INT_OR_STRING) and not _int_or_string(value):
+        yield path, _wrong_type(path, _kind(value), "integer,string")
+        if schema.get("anyOf"):
+            yield path, _no_schema(path, "at least one schema (anyOf)")
+            yield path, _wrong_type(path, _kind(value), "integer")
+            if isinstance(value, float):
+                yield path, _unchecked(path, "(default format)")
+
+
+def _int_or_string(value: Any) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _formatted(value: Any, form: str, path: str) -> Iterator[FieldError]:
+    if isinstance(value, str | list):
+        yield _wrong_type(path, _kind(value), "integer")
+    elif isinstance(value, bool) or not isinstance(value, int):
+        yield _wrong_type(path, "float64" if isinstance(value, float) else "", form)
+    elif -_RANGES[form] <= value < _RANGES[form]:
+        return
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        yield _unchecked(path, f"with format {form}")
+
+
+def _wrong_type(path: str, kind: str, wanted: str) -> FieldError:
+    text = f'Invalid value: "{kind}": {path} in body must be of type {wanted}: "{kind}"'
+    return FieldError("FieldValueTypeInvalid", path or "<nil>", text)
+
+
+def _unchecked(path: str, form: str) -> FieldError:
+    text = f'Invalid value: "": Checked value must be of type integer {form} in {path}'
+    return FieldError("FieldValueInvalid", "<nil>", text)
+
+
+def _no_schema(path: str, word: str) -> FieldError:
+    return FieldError("FieldValueInvalid", "<nil>", f'Invalid value: "": "{path}" must validate {word}')
 
 
 def _path(parts: Iterable[Any]) -> str:
@@ -55,6 +115,8 @@ def _field_errors(error: jsonschema_rs.ValidationError) -> Iterable[FieldError]:
     where = field or "<nil>"
     name = detail.get("name", error.kind.name)
     limit: Any = detail.get("limit", detail.get("value"))
+    if isinstance(error.instance, float) and isinstance(limit, int):
+        limit = f"{float(limit):g}"
     match name:
         case "required":
             missing = detail["property"]
@@ -63,12 +125,7 @@ def _field_errors(error: jsonschema_rs.ValidationError) -> Iterable[FieldError]:
             kinds = detail["types"] if "types" in detail else [detail["value"]]
             text = ",".join(sorted(kinds)) if isinstance(kinds, list) else str(kinds)
             text = text.removesuffix(",null")
-            kind = _kind(value)
-            yield FieldError(
-                "FieldValueTypeInvalid",
-                where,
-                f'Invalid value: "{kind}": {field} in body must be of type {text}: "{kind}"',
-            )
+            yield _wrong_type(field, _kind(value), text)
         case "enum":
             options = [str(o) for o in detail.get("options", detail.get("value", [])) if o is not None]
             yield not_supported(where, value, options)
@@ -106,7 +163,7 @@ def _field_errors(error: jsonschema_rs.ValidationError) -> Iterable[FieldError]:
             yield invalid_value(where, value, f"{field} in body should be a multiple of {limit}")
         case "anyOf" | "oneOfNotValid" | "oneOf":
             word = "at least one schema (anyOf)" if name == "anyOf" else "one and only one schema (oneOf)"
-            yield FieldError("FieldValueInvalid", "<nil>", f'Invalid value: "": "{field}" must validate {word}')
+            yield _no_schema(field, word)
         case _:
             yield invalid_value(where, value, error.message)
 

@@ -14,6 +14,7 @@ from lwskit.api.validation import NO_SCHEDULING, SchedulingSupport
 from lwskit.embedded import crds, validation, warnings
 from lwskit.embedded.codec import Codec
 from lwskit.embedded.defaults import Defaults
+from lwskit.embedded.failures import FieldError
 from lwskit.embedded.resources import Resource
 from lwskit.embedded.schema import clone
 from lwskit.groups.kinds import LEADER_WORKER_SET
@@ -30,6 +31,7 @@ from lwskit.runtime.kinds import DEPLOYMENT, STATEFUL_SET, Kind
 from lwskit.runtime.objects import Obj
 from lwskit.runtime.typed import DecodeError, load_resource
 
+_UNCHECKED = re.compile(r"Checked value must be of type .* in (\S+)$")
 _UNKNOWN = re.compile(r'unknown field "(.*)"', re.DOTALL)
 _GENERATED = "xxxxx"
 _PREFIX = names.MAX_NAME_LENGTH - len(_GENERATED)
@@ -88,7 +90,7 @@ class Server:
         if "status" in obj and not _is_export(obj):
             noticed.append(Fault(STATUS_IGNORED, "status", "a status in a manifest is not stored"))
         changed.pop("status", None)
-        schema = [Fault(REFUSED_BY_SCHEMA, _tidy(e.field), e.message) for e in validation.create(self._sets, changed)]
+        schema = [Fault(REFUSED_BY_SCHEMA, _place(e), e.message) for e in validation.create(self._sets, changed)]
         faults = [
             Fault(REFUSED_BY_ADMISSION, e.path, str(e).removeprefix(f"{e.path}: "))
             for e in sets.faults(changed, old, self._support)
@@ -147,8 +149,12 @@ def _decode_path(error: ApiError) -> str:
     return cause.path if isinstance(cause, DecodeError) else ""
 
 
-def _tidy(path: str) -> str:
-    return "" if path == "<nil>" else path
+def _place(error: FieldError) -> str:
+    """The field of an error; where the server names none it may still say it in the text."""
+    if error.field != "<nil>":
+        return error.field
+    found = _UNCHECKED.search(error.message)
+    return found[1] if found else ""
 
 
 def _about_the_same(fault: Fault, other: Fault) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 from lwskit.api.validation.formats import dns_1035_label
 from lwskit.api.validation.metadata import validate_metadata
+from lwskit.embedded import schema
 from lwskit.embedded.schema_errors import SchemaValidator
 from lwskit.runtime.errors import Invalid
 from lwskit.runtime.kinds import CONFIG_MAP
@@ -80,3 +81,55 @@ def test_long_lists_take_no_longer_than_they_are():
     started = time.process_time()
     assert validator.errors({"map": [{"name": f"A{i}"} for i in range(30_000)]}) == []
     assert time.process_time() - started < 2
+
+
+NUMBERS = {
+    "type": "object",
+    "properties": {
+        "size": {"type": "integer", "format": "int32"},
+        "share": {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+    },
+}
+NO_32 = '<nil>: Invalid value: "": Checked value must be of type integer with format int32 in size'
+
+
+def number_errors(**fields: object) -> list[str]:
+    schema.whole_numbers(fields)
+    return [str(e) for e in SchemaValidator(NUMBERS).errors(fields)]
+
+
+@pytest.mark.parametrize("size", [2**31, -(2**31) - 1, 2**63 - 1])
+def test_numbers_beyond_their_format(size: int):
+    assert number_errors(size=size) == [NO_32]
+
+
+@pytest.mark.parametrize("size", [2**63, 1.5, 1e30])
+def test_numbers_that_are_not_whole(size: float):
+    text = 'size: Invalid value: "float64": size in body must be of type int32: "float64"'
+    assert number_errors(size=size) == [text, NO_32]
+
+
+@pytest.mark.parametrize(
+    ("size", "kind", "wanted"),
+    [(True, "", "int32"), ({}, "", "int32"), ("5", "string", "integer"), ([], "array", "integer")],
+)
+def test_what_is_no_number(size: object, kind: str, wanted: str):
+    text = f'size: Invalid value: "{kind}": size in body must be of type {wanted}: "{kind}"'
+    assert number_errors(size=size) == [text]
+
+
+def test_numbers_that_are_fine():
+    assert number_errors(size=2**31 - 1, share=2**62) == []
+    assert number_errors(size=-(2**31), share="any") == []
+
+
+@pytest.mark.parametrize(("share", "kind"), [(2**63, "number"), (1.5, "number"), (True, "boolean"), ([], "array")])
+def test_numbers_or_texts(share: object, kind: str):
+    found = number_errors(share=share)
+    assert found[:3] == [
+        f'share: Invalid value: "{kind}": share in body must be of type integer,string: "{kind}"',
+        '<nil>: Invalid value: "": "share" must validate at least one schema (anyOf)',
+        f'share: Invalid value: "{kind}": share in body must be of type integer: "{kind}"',
+    ]
+    unchecked = '<nil>: Invalid value: "": Checked value must be of type integer (default format) in share'
+    assert found[3:] == ([unchecked] if kind == "number" else [])

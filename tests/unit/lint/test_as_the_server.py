@@ -91,7 +91,7 @@ async def write(api: ApiServer, method: str, obj: Obj, name: str = "") -> str:
 def compare(refusal: str, answer: Answer, text: str, old: str = "") -> None:
     """What the server said, what lint says it would say, and what lint finds are the same."""
     told = [f for f in answer.refusals if f.code is REFUSED_BY_SCHEMA] or list(answer.refusals)
-    texts = list(dict.fromkeys(f"{f.path}: {f.message}" for f in told))
+    texts = list(dict.fromkeys(f"{'<nil>' if 'Checked value' in f.message else f.path}: {f.message}" for f in told))
     whole = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     if not told:
         assert refusal == ""
