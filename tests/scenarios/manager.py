@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from lwskit.backends.registry import Backends
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.manager import development, undertest
 from lwskit.manager.program import FIELD_MANAGER, Program
@@ -37,15 +38,16 @@ _collects: set[str] = set()
 
 
 @asynccontextmanager
-async def manager(cluster: TestCluster) -> AsyncIterator[Program]:
+async def manager(cluster: TestCluster, *, backends: Backends | None = None) -> AsyncIterator[Program]:
     """The manager on a test's cluster, ready when the block begins. Its failure is raised at the end of the block."""
     if cluster.embedded:
-        async with undertest.manager(cluster) as program:
+        async with undertest.manager(cluster, backends=backends) as program:
             assert program is not None
             yield program
         return
     client = Client(await cluster.connect(undertest.USER_AGENT), field_manager=FIELD_MANAGER, clock=cluster.clock)
-    program = Program(client, undertest.OPTIONS, clock=cluster.clock, rng=cluster.rng, hostname="scenarios")
+    clock, rng = cluster.clock, cluster.rng
+    program = Program(client, undertest.OPTIONS, clock=clock, rng=rng, hostname="scenarios", backends=backends)
     try:
         async with _over_https(cluster, program):
             yield program

@@ -8,7 +8,7 @@ from typing import Any
 
 from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.runtime.kinds import CONTROLLER_REVISION, EVENT, POD, SERVICE, STATEFUL_SET
+from lwskit.runtime.kinds import CONTROLLER_REVISION, EVENT, POD, SERVICE, STATEFUL_SET, Kind
 from lwskit.runtime.objects import Obj, condition_of, generation_of, is_deleting, is_true
 from lwskit.testing.cluster import TestCluster
 
@@ -54,9 +54,13 @@ def set_object(
 
 @dataclass(frozen=True, slots=True)
 class Sets:
-    """LeaderWorkerSets on the test's cluster. All waiting is `eventually`."""
+    """LeaderWorkerSets on the test's cluster. All waiting is `eventually`.
+
+    `workload` is the kind that leaders and workers are in.
+    """
 
     cluster: TestCluster
+    workload: Kind = STATEFUL_SET
 
     async def create(self, name: str = "llm", **fields: Any) -> Obj:
         """Create a set; arguments as for `set_object`."""
@@ -160,12 +164,12 @@ class Sets:
         return sorted(owned, key=lambda r: r["revision"])
 
     async def leader_workload(self, name: str = "llm") -> Obj:
-        """The leader StatefulSet."""
-        return await self.cluster.get(STATEFUL_SET, name)
+        """The leader workload, a StatefulSet unless the test has another backend."""
+        return await self.cluster.get(self.workload, name)
 
     async def settled(self) -> None:
         """Wait until nothing changes any more."""
-        await self.cluster.settled(*ALL_KINDS)
+        await self.cluster.settled(*dict.fromkeys((*ALL_KINDS, self.workload)))
 
 
 def env_of(pod: Obj, container: int = 0) -> dict[str, str]:

@@ -10,7 +10,7 @@ from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.client.transport import HttpRequest
 from lwskit.runtime.errors import AlreadyExists
-from lwskit.runtime.kinds import POD, SERVICE, STATEFUL_SET
+from lwskit.runtime.kinds import POD, SERVICE
 from lwskit.runtime.objects import controller_of, labels_of
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.interceptors import matching
@@ -23,7 +23,7 @@ async def test_a_set_becomes_leaders_and_workers_with_their_owners(cluster: Test
     """20 §1 and §14: names and ownership; the leader StatefulSet belongs to the set, a worker one to its leader pod."""
     created = await sets.create()
     await sets.has_pods(*SIX)
-    assert await cluster.names(STATEFUL_SET) == ["llm", "llm-0", "llm-1"]
+    assert await cluster.names(sets.workload) == ["llm", "llm-0", "llm-1"]
     pods = await sets.pods()
     owner = controller_of(await sets.leader_workload())
     assert owner is not None
@@ -34,7 +34,7 @@ async def test_a_set_becomes_leaders_and_workers_with_their_owners(cluster: Test
     )
     assert owner["blockOwnerDeletion"] is True
     for leader in ("llm-0", "llm-1"):
-        owner = controller_of(await cluster.get(STATEFUL_SET, leader))
+        owner = controller_of(await cluster.get(sets.workload, leader))
         assert owner is not None
         assert (owner["apiVersion"], owner["kind"], owner["name"], owner["uid"]) == (
             "v1",
@@ -63,7 +63,7 @@ async def test_leader_and_worker_templates_may_differ(sets: Sets):
 async def test_a_size_of_one_has_no_worker_workloads(cluster: TestCluster, sets: Sets):
     """20 §14 line 57: given size 1, no worker StatefulSet and leaders alone decide readiness."""
     await sets.running(size=1)
-    assert await cluster.names(STATEFUL_SET) == ["llm"]
+    assert await cluster.names(sets.workload) == ["llm"]
     assert sorted(await sets.pods()) == ["llm-0", "llm-1"]
 
 
@@ -72,7 +72,7 @@ async def test_worker_workloads_need_no_ready_leader(cluster: TestCluster, sets:
     await sets.create()
 
     async def created() -> None:
-        assert await cluster.names(STATEFUL_SET) == ["llm", "llm-0", "llm-1"]
+        assert await cluster.names(sets.workload) == ["llm", "llm-0", "llm-1"]
 
     await cluster.eventually(created)
     assert not any((p.get("status") or {}).get("phase") == "Running" for p in (await sets.pods()).values())
@@ -84,7 +84,7 @@ async def test_leader_ready_waits_for_each_leader(cluster: TestCluster, sets: Se
     await sets.has_pods("llm-0", "llm-1")
 
     async def none() -> None:
-        assert await cluster.names(STATEFUL_SET) == ["llm"]
+        assert await cluster.names(sets.workload) == ["llm"]
 
     await cluster.consistently(none)
     await cluster.kubelet.ready("llm-1")
@@ -99,7 +99,7 @@ async def test_metadata_of_the_set_reaches_workloads_and_not_pods(cluster: TestC
     await sets.create(metadata={"labels": labels, "annotations": {"note": "hello", names.REPLICAS_ANNOTATION: "77"}})
     await sets.has_pods(*SIX)
     for name in ("llm", "llm-0"):
-        workload = await cluster.get(STATEFUL_SET, name)
+        workload = await cluster.get(sets.workload, name)
         assert labels_of(workload)["team"] == "inference"
         assert labels_of(workload)[names.REVISION_LABEL] != "mine"
         assert workload["metadata"]["annotations"]["note"] == "hello"
@@ -113,8 +113,8 @@ async def test_workloads_carry_their_role(cluster: TestCluster, sets: Sets):
     """20 §14 line 21: StatefulSets carry role leader or worker."""
     await sets.create()
     await sets.has_pods(*SIX)
-    assert labels_of(await cluster.get(STATEFUL_SET, "llm"))[names.ROLE_LABEL] == "leader"
-    assert labels_of(await cluster.get(STATEFUL_SET, "llm-1"))[names.ROLE_LABEL] == "worker"
+    assert labels_of(await cluster.get(sets.workload, "llm"))[names.ROLE_LABEL] == "leader"
+    assert labels_of(await cluster.get(sets.workload, "llm-1"))[names.ROLE_LABEL] == "worker"
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ async def test_the_worker_workload_starts_at_ordinal_one(cluster: TestCluster, s
     """20 §10.4: size - 1 replicas, in parallel, from ordinal 1, on the leader's revision."""
     await sets.create(replicas=1)
     await sets.has_pods("llm-0", "llm-0-1", "llm-0-2")
-    workload = await cluster.get(STATEFUL_SET, "llm-0")
+    workload = await cluster.get(sets.workload, "llm-0")
     assert workload["spec"]["replicas"] == 2
     assert workload["spec"]["ordinals"] == {"start": 1}
     assert workload["spec"]["podManagementPolicy"] == "Parallel"
@@ -222,7 +222,7 @@ async def test_a_worker_workload_that_is_there_already_is_no_failure(cluster: Te
         return 3.0 if request.path.endswith("statefulsets") else 0.0
 
     with cluster.slow_watches(lag):
-        await cluster.create(STATEFUL_SET, body)
+        await cluster.create(sets.workload, body)
         await sets.create(replicas=2)
         await sets.has_pods("llm-0", "llm-1", "llm-1-1", "llm-1-2")
 
@@ -230,7 +230,7 @@ async def test_a_worker_workload_that_is_there_already_is_no_failure(cluster: Te
         assert not [e for e in await sets.events() if e["type"] == "Warning"]
 
     await cluster.consistently(no_failure)
-    assert (await cluster.get(STATEFUL_SET, "llm-0"))["spec"]["serviceName"] == "other"
+    assert (await cluster.get(sets.workload, "llm-0"))["spec"]["serviceName"] == "other"
     attempts = cluster.interceptors[0].select(matching("POST", "statefulsets$"))
     assert 409 in [r.status for r in attempts]
 

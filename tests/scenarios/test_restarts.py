@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lwskit.runtime.kinds import POD, STATEFUL_SET
+from lwskit.runtime.kinds import POD
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.observer import Observer
 from tests.scenarios.support import Sets, pod_template
@@ -57,8 +57,8 @@ async def test_the_leader_is_deleted_in_the_foreground(cluster: TestCluster, set
     """20 §11.5: the leader stays until its worker StatefulSet is gone, so the group restarts as a whole."""
     await sets.running()
     leader = (await sets.pods())["llm-0"]["metadata"]["uid"]
-    old = (await cluster.uids(STATEFUL_SET))["llm-0"]
-    async with cluster.observe(POD) as pods, cluster.observe(STATEFUL_SET) as workloads:
+    old = (await cluster.uids(sets.workload))["llm-0"]
+    async with cluster.observe(POD) as pods, cluster.observe(sets.workload) as workloads:
         await cluster.delete(POD, "llm-0-1")
         await sets.cluster.eventually(lambda: _gone(pods, leader))
     going = [c for c in pods.of("llm-0") if c.uid == leader]

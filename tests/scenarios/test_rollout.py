@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lwskit.api import names
-from lwskit.runtime.kinds import STATEFUL_SET
 from lwskit.runtime.objects import Obj, is_true
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.support import Sets, partition_of, revision_key
@@ -93,8 +92,8 @@ async def test_groups_are_replaced_whole(cluster: TestCluster, sets: Sets):
     """20 §14 lines 41, 75: leader, worker StatefulSet and workers of an updated group are all new, and only once."""
     await sets.running(replicas=2, size=3)
     before = await sets.pod_uids()
-    workloads = await cluster.uids(STATEFUL_SET)
-    async with cluster.observe(STATEFUL_SET) as observer:
+    workloads = await cluster.uids(sets.workload)
+    async with cluster.observe(sets.workload) as observer:
         await sets.set_image("img:v2")
         await sets.ready()
         await sets.settled()
@@ -102,7 +101,7 @@ async def test_groups_are_replaced_whole(cluster: TestCluster, sets: Sets):
     assert sorted(after) == sorted(before)
     assert not set(after.values()) & set(before.values())
     assert observer.born == {"llm-0": 1, "llm-1": 1}
-    assert (await cluster.uids(STATEFUL_SET))["llm"] == workloads["llm"]
+    assert (await cluster.uids(sets.workload))["llm"] == workloads["llm"]
 
 
 async def test_an_old_group_is_recreated_from_its_own_revision(cluster: TestCluster, sets: Sets):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lwskit.api import names
-from lwskit.runtime.kinds import POD, STATEFUL_SET
+from lwskit.runtime.kinds import POD
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.support import Sets
 
@@ -29,7 +29,7 @@ async def test_scaling_down_removes_the_highest_groups_whole(cluster: TestCluste
     await sets.has_pods("llm-0", "llm-0-1", "llm-0-2")
 
     async def workloads() -> None:
-        assert await cluster.names(STATEFUL_SET) == ["llm", "llm-0"]
+        assert await cluster.names(sets.workload) == ["llm", "llm-0"]
         assert (await sets.live())["status"]["replicas"] == 1
 
     await cluster.eventually(workloads)

@@ -238,6 +238,7 @@ REASON_ALL_GROUPS_READY: Final = "AllGroupsReady"
 REASON_GROUPS_PROGRESSING: Final = "GroupsProgressing"
 REASON_GROUPS_UPDATING: Final = "GroupsUpdating"
 REASON_RESTART_BUDGET_EXCEEDED: Final = "ReplicaRestartBudgetExceeded"
+REASON_OTHER_LEADER_WORKLOAD: Final = "OtherLeaderWorkload"
 REASON_AS_EXPECTED: Final = "AsExpected"
 
 MESSAGE_AVAILABLE: Final = "All replicas are ready"

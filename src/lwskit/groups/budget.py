@@ -221,9 +221,10 @@ def _unwanted(lws: Obj, leader: Obj, workload: Obj | None, leaders: LeaderBacken
     if not (text.isascii() and text.isdigit()):
         return ""
     now = leaders.observe(workload)
-    if int(text) not in leaders.ordinals(workload):
+    ordinals = leaders.ordinals(workload)
+    if int(text) not in ordinals:
         return f"group {text} is not wanted any more"
-    if now.revision in ("", ownership.revision_key(leader)) or int(text) < now.partition:
+    if now.revision in ("", ownership.revision_key(leader)) or ordinals.index(int(text)) < now.partition:
         return ""
     return f"group {text} is updated to revision {now.revision}"
 

@@ -26,7 +26,7 @@ from lwskit.runtime.objects import (
     ref_of,
     uid_of,
 )
-from lwskit.runtime.plan import AnyAction, Create, Decision, Emit, Event, Modify, NeedFresh, OnError, Plan
+from lwskit.runtime.plan import AnyAction, Apply, Create, Decision, Emit, Event, Modify, NeedFresh, OnError, Plan
 from lwskit.runtime.request import Result
 
 _REVISION_DELAY = 1.0
@@ -61,6 +61,9 @@ def decide(
     stray = budget.release_stray(snapshot, pod) if not is_leader(pod) else None
     if stray is not None:
         return stray
+    other = _other_kind(snapshot.leader, leaders)
+    if other:
+        return Plan(note=f"the group's leader is made by a {other}, which this manager does not serve")
     verdict = restarts.judge(snapshot, pod, lws, workers.kind)
     if verdict.decision is not None:
         return verdict.decision
@@ -72,6 +75,12 @@ def decide(
         if not verdict.hold.actions:
             raise
         return Plan(verdict.hold.actions, Result(error=error), str(error))
+
+
+def _other_kind(leader: Obj | None, leaders: LeaderBackend) -> str:
+    """The kind of a leader's controller if it is none of the backend's, empty otherwise."""
+    reference = controller_of(leader) if leader is not None else None
+    return "" if reference is None else ownership.foreign_kind(reference, leaders)
 
 
 def _held(decision: Decision, hold: budget.Hold) -> Decision:
@@ -133,7 +142,8 @@ def _furnish(
     if snapshot.workers is not None:
         if controller_of(snapshot.workers) is None:
             actions.append(_orphaned(lws, leader, snapshot.workers))
-        return plan(_existing_workers(snapshot.workers, leader))
+        if not _is_behind(snapshot.workers, leader, workers):
+            return plan(_existing_workers(snapshot.workers, leader))
     try:
         templates.group_plan(lws, group_lws, leader)
         if topology is not None:
@@ -148,8 +158,30 @@ def _furnish(
             raise
         return plan(str(error), Result(requeue=True, reason=str(error)))
     group = templates.group_plan(lws, group_lws, leader, node_selector)
+    if snapshot.workers is not None:
+        actions.append(_updated(lws, leader, workers, workers.render(group)))
+        return plan(f"workers follow leader pod {name}, which was updated where it is")
     actions.append(_workers(lws, leader, workers, workers.render(group)))
     return plan(f"{group.replicas} workers are made for leader pod {name}")
+
+
+def _is_behind(found: Obj, leader: Obj, workers: WorkerBackend) -> bool:
+    """Whether workers that can be changed where they are have another revision than their leader has got."""
+    if workers.write != "apply" or not ownership.owned_by_leader(found, leader):
+        return False
+    return not is_deleting(found) and workers.observe(found).revision != ownership.revision_key(leader)
+
+
+def _updated(lws: Obj, leader: Obj, workers: WorkerBackend, obj: Obj) -> Apply:
+    name = leader["metadata"]["name"]
+    failed = f"Failed to update worker {workers.kind.kind.lower()} for leader pod {name}: {{error}}"
+    return Apply(
+        why=f"leader pod {name} is of another revision than its workers",
+        kind=workers.kind,
+        obj=obj,
+        manager=names.FIELD_MANAGER,
+        on_failure=_event(lws, leader, names.EVENT_FAILED_UPDATE, failed, "Warning", names.ACTION_UPDATE),
+    )
 
 
 def _existing_workers(workers: Obj, leader: Obj) -> str:

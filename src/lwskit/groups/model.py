@@ -98,6 +98,14 @@ class Groups:
         known = self.states
         return Groups(bytes(known[i] if 0 <= i < len(known) else 0 for i in ordinals))
 
+    def arranged(self, ordinals: Sequence[int]) -> Groups:
+        """The groups of these ordinals, in this order, and after them all others that are known of."""
+        if isinstance(ordinals, range) and ordinals.start == 0 and ordinals.step == 1:
+            return Groups(self.states.ljust(len(ordinals), b"\0"))
+        asked = set(ordinals)
+        others = bytes(s for i, s in enumerate(self.states) if s and i not in asked)
+        return Groups(self.at(ordinals).states + others)
+
     def count(self, bits: int, without: int = 0, start: int = 0, stop: int | None = None) -> int:
         """How many of the groups from `start` to before `stop` have all of `bits` and none of `without`."""
         part = self.states[start:stop]
@@ -240,6 +248,8 @@ class SetSnapshot:
     shared_service: Obj | None = None
     """The Service with the set's name."""
     state: SetState = SetState()
+    led_by: str = ""
+    """The kind that leads the set if it is none of this manager's; looked for only where there is no `workload`."""
     healthy: bool = True
     """False while a watch that feeds `state` is known to be broken: then nothing is taken down."""
 

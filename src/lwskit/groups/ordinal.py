@@ -5,7 +5,7 @@ Specification: 20 §2, in its order.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,11 @@ def check(leaders: LeaderBackend) -> None:
             f"backend of kind {leaders.kind.qualified} cannot lead sets in Ordinal mode, for it lacks "
             f"{', '.join(lacking)}; choose one that has it"
         )
+    if leaders.write != "apply":
+        raise ConfigurationError(
+            f"backend of kind {leaders.kind.qualified} cannot lead sets in Ordinal mode, for it would only "
+            f"{leaders.write} its objects and a rollout changes them; choose one that applies them"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +82,18 @@ def decide(snapshot: SetSnapshot, leaders: LeaderBackend) -> Decision:
         wait = Result(after=_DELETION_DELAY, reason="the leader workload is being deleted")
         return Plan(result=wait, note="the leader workload is being deleted; a new one is made after that")
 
+    if now is None and snapshot.led_by:
+        return _left_alone(snapshot, lws, leaders)
+
     mine = revisions.own(lws, snapshot.revisions)
     revision = _revision(lws, now, mine)
-    groups = snapshot.state.groups(revision.key, alone=spec.size(lws) == 1)
-    target = _target(snapshot, lws, leaders, now, groups, revision.changed)
+    ordinals = leaders.ordinals(snapshot.workload) if snapshot.workload is not None else range(0)
+    groups = snapshot.state.groups(revision.key, alone=spec.size(lws) == 1).arranged(ordinals)
+    target = _target(snapshot, lws, now, groups.first(len(ordinals)), revision.changed)
 
     actions: list[AnyAction] = [revision.create] if revision.create else []
-    actions += _reclaimed(lws, target)
-    actions.append(_apply(lws, leaders, now, target, revision))
+    actions += _reclaimed(lws, target, ordinals)
+    actions.append(_apply(lws, leaders, now, target, revision, ordinals))
     actions += _shared_service(snapshot, lws)
     if now is None:
         return _counted(snapshot, lws, leaders, target, "", Plan(tuple(actions), note=target.why))
@@ -132,6 +141,30 @@ def _counted(
         errors={"NotFound": OnError.IGNORE, "Conflict": OnError.REQUEUE},
     )
     return Plan((*plan.actions, drop), plan.result, plan.note)
+
+
+def _left_alone(snapshot: SetSnapshot, lws: Obj, leaders: LeaderBackend) -> Plan:
+    """Nothing but a condition for a set whose leaders something else makes: two of them would fight for its pods."""
+    served = leaders.kind.qualified
+    message = (
+        f"The leaders of this set are made by a {snapshot.led_by}, and this manager makes leaders with {served}: it "
+        f"leaves the set alone; run a manager for {snapshot.led_by}, or delete that object and its pods"
+    )
+    stored = (lws.get("status") or {}).get("conditions") or []
+    said = status.Requested(names.CONDITION_DEGRADED, True, names.REASON_OTHER_LEADER_WORKLOAD, message)
+    generation = lws["metadata"].get("generation", 0)
+    conditions = status.merge(stored, [said], generation, status.stamp(snapshot.now))
+    note = f"the set is led by a {snapshot.led_by}, not by {served}"
+    if conditions == stored:
+        return Plan(note=note)
+    write = UpdateStatus(
+        why=note,
+        kind=LEADER_WORKER_SET,
+        obj={**lws, "status": {**(lws.get("status") or {}), "conditions": conditions}},
+        on_success=_event(lws, names.REASON_OTHER_LEADER_WORKLOAD, names.ACTION_UPDATE, message, type="Warning"),
+        errors={"Conflict": OnError.REQUEUE},
+    )
+    return Plan((write,), note=note)
 
 
 def _unserved(lws: Obj) -> Emit:
@@ -183,17 +216,14 @@ def _created(lws: Obj, revision: Obj, note: str, changed: bool = False) -> _Revi
     return _Revision(key, answer, create, changed)
 
 
-def _target(
-    snapshot: SetSnapshot, lws: Obj, leaders: LeaderBackend, now: LeaderState | None, groups: Groups, changed: bool
-) -> rollout.Target:
+def _target(snapshot: SetSnapshot, lws: Obj, now: LeaderState | None, asked: Groups, changed: bool) -> rollout.Target:
     settings = rollout.Settings.of(lws)
-    asked = groups.at(leaders.ordinals(snapshot.workload)) if snapshot.workload is not None else groups
     found = rollout.target(now, asked, settings, new_revision=changed)
     return found if snapshot.healthy else rollout.held(found, now, settings)
 
 
-def _reclaimed(lws: Obj, target: rollout.Target) -> list[AnyAction]:
-    gone, name = target.reclaimed, lws["metadata"]["name"]
+def _reclaimed(lws: Obj, target: rollout.Target, ordinals: Sequence[int]) -> list[AnyAction]:
+    gone, name = _at(ordinals, target.reclaimed), lws["metadata"]["name"]
     if not gone:
         return []
     note = f"deleting surge replicas from {name}-{gone[0]} to {name}-{gone[-1]}"
@@ -203,8 +233,19 @@ def _reclaimed(lws: Obj, target: rollout.Target) -> list[AnyAction]:
     return [Emit(why="fewer groups are needed than there are", event=event)]
 
 
+def _at(ordinals: Sequence[int], places: range) -> Sequence[int]:
+    """The ordinals at these places of the row of leaders."""
+    counted = isinstance(ordinals, range) and not ordinals.start
+    return places if counted else [*ordinals][places.start : places.stop]
+
+
 def _apply(
-    lws: Obj, leaders: LeaderBackend, now: LeaderState | None, target: rollout.Target, revision: _Revision
+    lws: Obj,
+    leaders: LeaderBackend,
+    now: LeaderState | None,
+    target: rollout.Target,
+    revision: _Revision,
+    ordinals: Sequence[int],
 ) -> Apply:
     name = lws["metadata"]["name"]
     plan = templates.leader_plan(lws, revision.key, partition=target.partition, replicas=target.replicas)
@@ -217,21 +258,24 @@ def _apply(
         kind=leaders.kind,
         obj=leaders.render(plan),
         manager=names.FIELD_MANAGER,
-        on_success=_progress_event(lws, now, target, revision),
+        on_success=_progress_event(lws, now, target, revision, ordinals),
         on_failure=failed,
     )
 
 
-def _progress_event(lws: Obj, now: LeaderState | None, target: rollout.Target, revision: _Revision) -> Event | None:
+def _progress_event(
+    lws: Obj, now: LeaderState | None, target: rollout.Target, revision: _Revision, ordinals: Sequence[int]
+) -> Event | None:
     related, create, update = revision.reference, names.ACTION_CREATE, names.ACTION_UPDATE
     if now is None:
         note = f"Created leader statefulset {lws['metadata']['name']}"
         return _event(lws, names.EVENT_GROUPS_PROGRESSING, create, note, related=related)
     if revision.changed or target.partition == now.partition:
         return None
-    note = f"Updating replicas {target.partition} to {now.partition - 1} (inclusive)"
-    if target.partition == now.partition - 1:
-        note = f"Updating replica {target.partition}"
+    first, last = target.partition, now.partition - 1
+    if named := _at(ordinals, range(first, last + 1)):
+        first, last = named[0], named[-1]
+    note = f"Updating replica {first}" if first == last else f"Updating replicas {first} to {last} (inclusive)"
     return _event(lws, names.EVENT_GROUPS_UPDATING, update, note, related=related)
 
 

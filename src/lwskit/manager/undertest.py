@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from lwskit.backends.registry import Backends
 from lwskit.manager import inprocess
 from lwskit.manager.development import CONFIGURATIONS
 from lwskit.manager.options import ElectionOptions, Options
@@ -18,8 +19,10 @@ OPTIONS = Options(election=ElectionOptions(enabled=False), graceful_timeout=1.0)
 
 
 @asynccontextmanager
-async def manager(cluster: TestCluster) -> AsyncIterator[Program | None]:
+async def manager(cluster: TestCluster, *, backends: Backends | None = None) -> AsyncIterator[Program | None]:
     """The manager with its webhooks on a test's embedded cluster, ready when the block begins.
+
+    `backends` says how leaders and workers exist, by default as StatefulSets.
 
     On a real cluster nothing is run: LeaderWorkerSets are expected to be served there. At the end the webhooks are
     withdrawn, so that another manager can follow. Raises an error of the manager; when cancelled, it ends too.
@@ -28,7 +31,7 @@ async def manager(cluster: TestCluster) -> AsyncIterator[Program | None]:
         yield None
         return
     client = Client(await cluster.connect(USER_AGENT), field_manager=FIELD_MANAGER, clock=cluster.clock)
-    program = Program(client, OPTIONS, clock=cluster.clock, rng=cluster.rng, hostname="test")
+    program = Program(client, OPTIONS, clock=cluster.clock, rng=cluster.rng, hostname="test", backends=backends)
     await inprocess.register(cluster.server, cluster.client, program.admission)
     try:
         async with running(program, program.manager.elected):

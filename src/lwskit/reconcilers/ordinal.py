@@ -5,12 +5,12 @@ What is decided stands in `lwskit.groups.ordinal`; this is observing for it and 
 
 from __future__ import annotations
 
-from lwskit.groups import ordinal
+from lwskit.groups import identity, ordinal, ownership
 from lwskit.groups.model import SetSnapshot
 from lwskit.reconcilers.watches import BY_SET, Watches, read
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.execute import Executor, Fresh, reconcile
-from lwskit.runtime.objects import uid_of
+from lwskit.runtime.objects import Obj, controller_of, is_deleting, key_of, uid_of
 from lwskit.runtime.plan import Decision
 from lwskit.runtime.request import Request, Result
 
@@ -38,15 +38,27 @@ class OrdinalReconciler:
         if lws is None:
             return SetSnapshot(now=self._clock.now(), lws=None)
         kind = watches.backends.leaders.kind
+        workload = read(fresh, kind, key, watches.workloads[kind].store)
         return SetSnapshot(
             now=self._clock.now(),
             lws=lws,
-            workload=read(fresh, kind, key, watches.workloads[kind].store),
+            workload=workload,
             revisions=watches.revisions.store.by_index(BY_SET, key.name, key.namespace),
+            led_by=self._led_by(lws) if workload is None else "",
             shared_service=watches.services.store.get(key),
             state=watches.index.state_of(uid_of(lws)),
             healthy=watches.healthy,
         )
+
+    def _led_by(self, lws: Obj) -> str:
+        """The kind that makes the leaders of a set that has no leader workload of ours; empty if nothing does."""
+        namespace, name = key_of(lws)
+        leaders = self._watches.backends.leaders
+        for pod in self._watches.pods.store.by_index(BY_SET, name, namespace):
+            owner = controller_of(pod) if identity.is_leader(pod) and not is_deleting(pod) else None
+            if owner is not None and (foreign := ownership.foreign_kind(owner, leaders)):
+                return foreign
+        return ""
 
     def decide(self, snapshot: SetSnapshot) -> Decision:
         """What to do about it: pure."""

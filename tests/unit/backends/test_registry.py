@@ -10,7 +10,7 @@ from lwskit.backends import registry
 from lwskit.backends.registry import Backends, find
 from lwskit.backends.statefulset import StatefulSetLeaders, StatefulSetWorkers
 from lwskit.groups import ordinal
-from lwskit.groups.ports import Capability
+from lwskit.groups.ports import Capability, Write
 from lwskit.runtime.errors import ConfigurationError
 
 
@@ -20,6 +20,10 @@ class OtherLeaders(StatefulSetLeaders):
 
 class UnorderedLeaders(StatefulSetLeaders):
     capabilities = frozenset({Capability.READINESS_PACED})
+
+
+class CreatedLeaders(StatefulSetLeaders):
+    write: Write = "create"
 
 
 def make() -> Backends:
@@ -95,3 +99,8 @@ def test_a_backend_that_lacks_what_a_reconciler_needs_is_refused_with_a_sentence
     ordinal.check(OtherLeaders())
     with pytest.raises(ConfigurationError, match="lacks ordinals, partition; choose one that has it"):
         ordinal.check(UnorderedLeaders())
+
+
+def test_a_backend_that_only_creates_its_objects_is_refused_with_a_sentence() -> None:
+    with pytest.raises(ConfigurationError, match=r"would only create its objects .*; choose one that applies them"):
+        ordinal.check(CreatedLeaders())
