@@ -70,6 +70,7 @@ class Player:
     def __init__(self, cluster: TestCluster) -> None:
         self.cluster = cluster
         self.known: dict[str, set[str]] = {}
+        self.starting: dict[str, str] = {}
 
     async def leaders(self) -> dict[str, dict[int, Obj]]:
         found: dict[str, dict[int, Obj]] = defaultdict(dict)
@@ -79,7 +80,11 @@ class Player:
         return found
 
     async def remember(self) -> None:
-        """The leaders that are there now: those that are not ready stay so."""
+        """The leaders that are there now: those that are not ready stay so, but for those of an unfinished rollout."""
+        for workload in await self.cluster.list(STATEFUL_SET):
+            status = workload["status"]
+            if status["currentRevision"] != status["updateRevision"]:
+                self.starting[workload["metadata"]["name"]] = status["updateRevision"]
         self.known = {n: {uid_of(p) for p in pods.values()} for n, pods in (await self.leaders()).items()}
 
     async def ready(self, name: str, leader: Obj) -> None:
@@ -93,19 +98,16 @@ class Player:
         workloads = {w["metadata"]["name"]: w for w in await self.cluster.list(STATEFUL_SET)}
         any_ready = False
         for name, pods in (await self.leaders()).items():
-            newest = workloads[name]["status"]["updateRevision"]
-            pending = [
-                i
-                for i, pod in sorted(pods.items())
-                if not is_true(pod, "Ready")
-                and (
-                    uid_of(pod) not in self.known.get(name, ()) or labels_of(pod)["controller-revision-hash"] == newest
-                )
-            ]
+            growing = (workloads[name]["status"]["updateRevision"], self.starting.get(name))
+            pending = [i for i, pod in sorted(pods.items()) if self.may_become_ready(name, pod, growing)]
             for i in choose[name](pending) if pending else ():
                 await self.ready(name, pods[i])
                 any_ready = True
         return any_ready
+
+    def may_become_ready(self, name: str, pod: Obj, growing: tuple[str, str | None]) -> bool:
+        made = uid_of(pod) not in self.known.get(name, ())
+        return not is_true(pod, "Ready") and (made or labels_of(pod)["controller-revision-hash"] in growing)
 
     async def play(self, choose: dict[str, orders.Order]) -> None:
         """Until nothing becomes ready any more."""

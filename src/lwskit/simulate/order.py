@@ -21,8 +21,8 @@ _SAID: Final = {
     NEVER: "no group becomes ready",
 }
 _REST: Final = (
-    "groups of the newest revision that are not ready now become ready like them, others stay as they are until they "
-    "are made anew; a group becomes ready as a whole"
+    "so do those that are not ready now if they are of the revision that is rolled out and their pods show no trouble; "
+    "others stay as they are until they are made anew; a group becomes ready as a whole"
 )
 
 

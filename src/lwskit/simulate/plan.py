@@ -117,7 +117,7 @@ def plan(
             replicas=spec.replicas(new),
             notices=(obstacle,),
         )
-    start = observe(scene, leaders, workers)
+    start = observe(scene, leaders, workers, now)
     notices: list[Notice] = []
     if scene.workload is not None and is_deleting(scene.workload):
         start = Start(old, None, {}, Templates(), "", "", None, scene.revisions, start.service)

@@ -93,6 +93,8 @@ class Rollout:
         self._now = now
         self._templates = start.templates
         self._current, self._update = start.current, start.update
+        # Once all leaders were ready, what is not is no longer starting.
+        self._starting = start.update if start.current != start.update else ""
         self._claims = start.claims
         self._revisions = list(start.revisions)
         self._service = start.service
@@ -123,12 +125,16 @@ class Rollout:
 
     @property
     def pending(self) -> list[int]:
-        """Groups that are not ready and are taken to become it: made here, or of the template that is rolled out."""
+        """Groups that are not ready and are taken to become it.
+
+        They are made here, or of the template that is rolled out now or was when the simulation began, and not stuck.
+        """
         return [o for o, g in sorted(self.groups.items()) if self._may_become_ready(g)]
 
     def _may_become_ready(self, group: Group) -> bool:
-        stuck = group.kept or group.terminating or group.ended
-        return not (group.ready or stuck) and (group.made or group.template == self._update)
+        if group.ready or group.kept or group.terminating or group.ended or group.stuck:
+            return False
+        return group.made or group.template in (self._update, self._starting)
 
     def view(self) -> Groups:
         """The groups against the revision that is rolled out, in ordinal order."""

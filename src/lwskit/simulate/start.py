@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from lwskit.groups import ownership, restarts, revisions, spec, templates
+from lwskit.groups import grouptrouble, ownership, restarts, revisions, spec, templates
 from lwskit.groups.budget import is_exhausted
 from lwskit.groups.identity import parse_ordinal
 from lwskit.groups.ports import LeaderBackend, WorkerBackend
@@ -34,6 +35,8 @@ class Group:
     """It has used up its restarts: its leader stays until the group is not wanted as it is."""
     made: bool = False
     """The simulation made it."""
+    stuck: bool = False
+    """Its pods are in trouble that does not pass by itself."""
 
     @property
     def ready(self) -> bool:
@@ -76,7 +79,7 @@ class Start:
     service: Obj | None
 
 
-def observe(scene: Scene, leaders: LeaderBackend, workers: WorkerBackend) -> Start:
+def observe(scene: Scene, leaders: LeaderBackend, workers: WorkerBackend, now: datetime) -> Start:
     """What is there, as a simulation needs it."""
     lws, workload = scene.lws, scene.workload
     service = next((s for s in scene.services if s["metadata"]["name"] == scene.name), None)
@@ -107,6 +110,9 @@ def observe(scene: Scene, leaders: LeaderBackend, workers: WorkerBackend) -> Sta
         found = by_leader.get(uid_of(pod))
         group = _group(pod, lws, found, workers)
         known.keys.setdefault(group.template, group.key)
+        if not group.ready:
+            trouble = grouptrouble.of(grouptrouble.Looking(scene, leaders, workers, now), ordinal)
+            group.stuck = trouble is not None and not trouble.trouble.passes
         groups[ordinal] = group
     known.keys.setdefault(current, key)
     return Start(lws, workload, groups, known, current, update, templates.claims(base), scene.revisions, service)
