@@ -22,6 +22,11 @@ _SCHEME = "pkg/runtime/scheme.go:111"
 _STEP = re.compile(r"\[[^\]]*\]")
 GO_HEADER = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 """How a real server's texts name what it first reads of every document."""
+_PARTS = {
+    "core.v1.Volume": ("VolumeSource", frozenset({"name"})),
+    "core.v1.Probe": ("ProbeHandler", frozenset({"exec", "httpGet", "tcpSocket", "grpc"})),
+}
+"""Structs whose fields are in part those of another; which are, or, of volumes, which are not."""
 _GO_ZERO = {"bool": "bool", "int32": "int32", "int64": "int64", "float64": "float64", "string": "string"}
 
 
@@ -285,6 +290,9 @@ class Codec:
                 break
             if ref.shape == "struct":
                 owner = ref.name
+                part, fields = _PARTS.get(ref.name, ("", frozenset()))
+                if part and (step in fields) == (ref.name != "core.v1.Volume"):
+                    named.append(part)
                 named.append(step)
                 field = self.types.fields(ref.name).get(step)
                 ref = field.type if field else None
@@ -295,18 +303,19 @@ class Codec:
             ref = ref.element
         if ref is not None and ref.shape == "map" and error.path.endswith("]"):
             ref = ref.element
-        if ref is not None and ref.shape == "scalar" and ref.name not in _GO_ZERO:
+        if ref is not None and ref.shape == "scalar" and ref.name not in (*_GO_ZERO, "intorstring"):
             text = _special(ref.name, bad)
             return text, f"error decoding from json: {text}" if ref.name == "bytes" and isinstance(bad, str) else text
         where = ".".join(named)
         kind = json_kind(bad)
-        if isinstance(bad, float) and ref is not None and ref.name.startswith("int"):
-            kind = f"number {bad:g}"
+        if kind == "number" and ref is not None and ref.name.startswith("int"):
+            kind = f"number {bad:g}" if isinstance(bad, float) else f"number {bad}"
         text = (
             f"json: cannot unmarshal {kind} into Go struct field {owner.rpartition('.')[2]}.{where} "
             f"of type {_go_type(ref)}"
         )
-        return text, _restored(ref, bad)
+        mixed = ref is not None and ref.name == "intorstring"
+        return text, _special("intorstring", bad) if mixed else _restored(ref, bad)
 
     def to_stored(self, resource: Resource, obj: Obj) -> Obj:
         """The form in which the table keeps an object of `resource`; not copied when it is the same."""
@@ -375,7 +384,7 @@ def _go_type(ref: TypeRef | None) -> str:
         case "struct":
             return f"v1.{ref.name.rpartition('.')[2]}"
         case _:
-            return _GO_ZERO.get(ref.name, ref.name)
+            return "int32" if ref.name == "intorstring" else _GO_ZERO.get(ref.name, ref.name)
 
 
 _RESTORED = {dict: "map", list: "slice", str: "string", int: "int64", float: "float64", bool: "bool"}

@@ -1,6 +1,6 @@
 """OpenAPI schemas of built-in types, from the table of types, and of custom resources, from their CRDs. Pure.
 
-Field names, types, list types and patch strategies are there; built-in types have no descriptions.
+Field names, types, list types and patch strategies are there; of built-in types only metadata has descriptions.
 """
 
 from __future__ import annotations
@@ -37,6 +37,43 @@ _NAMED: dict[str, tuple[str, Schema]] = {
     "time": (f"{_META}v1.Time", {"type": "string", "format": "date-time"}),
     "microtime": (f"{_META}v1.MicroTime", {"type": "string", "format": "date-time"}),
 }
+_FIELDS = f"{_META}v1.FieldsV1"
+_DESCRIBED = {
+    "meta.v1.ObjectMeta": {
+        "annotations": "Texts by name for programs and people, not for selecting; 256 KiB altogether at most.",
+        "creationTimestamp": "When the object was created; the server sets it.",
+        "deletionGracePeriodSeconds": "How long the object has to end, from its deletion; the server sets it.",
+        "deletionTimestamp": "When the object is to be gone at the latest, if it is being deleted; the server sets it.",
+        "finalizers": "What has to be done before the object goes; whoever did it takes its entry away.",
+        "generateName": "What the name begins with if there is none; the server adds five characters.",
+        "generation": "Counts the changes of what is wanted; the server sets it.",
+        "labels": "Short texts by name, by which objects are selected.",
+        "managedFields": "Which program owns which fields; the server keeps it.",
+        "name": "The name, which no other object of the kind has in the namespace; it cannot be changed.",
+        "namespace": "The namespace that the object is in; it cannot be changed.",
+        "ownerReferences": "The objects that this one belongs to; when they are gone it goes, too.",
+        "resourceVersion": "Changes with every write; a change with another one than the current is refused.",
+        "selfLink": "No longer used.",
+        "uid": "Tells the object from all others, also from those of the same name; the server sets it.",
+    },
+    "meta.v1.ManagedFieldsEntry": {
+        "apiVersion": "The version in which the fields are named.",
+        "fieldsType": "The form of the list of fields: FieldsV1.",
+        "fieldsV1": "The fields that the manager owns.",
+        "manager": "The program.",
+        "operation": "How the fields came to the manager: Apply or Update.",
+        "subresource": "The subresource through which they did.",
+        "time": "When this entry changed last.",
+    },
+    "meta.v1.OwnerReference": {
+        "apiVersion": "The group and version of the owner.",
+        "blockOwnerDeletion": "Whether a foreground deletion of the owner waits for this object.",
+        "controller": "Whether the owner is the one that manages this object.",
+        "kind": "The kind of the owner.",
+        "name": "The name of the owner.",
+        "uid": "The UID of the owner.",
+    },
+}
 
 
 def schema_name(type_name: str) -> str:
@@ -66,6 +103,12 @@ class Schemas:
         self.components[name] = schema
         fields = self._types.fields(type_name)
         schema["properties"] = {f.name: self._field(f) for f in fields.values()}
+        for one, text in _DESCRIBED.get(type_name, {}).items():
+            schema["properties"][one]["description"] = text
+        if type_name == "meta.v1.ManagedFieldsEntry":
+            self.components.setdefault(_FIELDS, {"type": "object"})
+            schema["properties"]["fieldsV1"]["allOf"] = [{"$ref": f"#/components/schemas/{_FIELDS}"}]
+            del schema["properties"]["fieldsV1"]["type"]
         needed = sorted(f.name for f in fields.values() if f.required)
         if needed:
             schema["required"] = needed
@@ -112,10 +155,11 @@ class Schemas:
             name = custom_name(resource)
             schema = _custom(resource.custom.schema)
             properties = schema.setdefault("properties", {})
-            properties["apiVersion"] = {"type": "string"}
-            properties["kind"] = {"type": "string"}
+            properties["apiVersion"] = {"description": "The group and version that the object is of.", "type": "string"}
+            properties["kind"] = {"description": "The kind of the object.", "type": "string"}
             meta = self.builtin("meta.v1.ObjectMeta")
-            properties["metadata"] = {"allOf": [{"$ref": f"#/components/schemas/{meta}"}]}
+            pointer = {"$ref": f"#/components/schemas/{meta}"}
+            properties["metadata"] = {"description": "What all objects have.", "allOf": [pointer]}
             self.components[name] = schema
         elif type_name is not None:
             name = self.builtin(type_name)

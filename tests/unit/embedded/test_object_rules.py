@@ -10,10 +10,10 @@ from lwskit.api.validation.formats import dns_1035_label
 from lwskit.api.validation.metadata import validate_metadata
 from lwskit.embedded import schema
 from lwskit.embedded.schema_errors import SchemaValidator
-from lwskit.runtime.errors import Invalid
-from lwskit.runtime.kinds import CONFIG_MAP
+from lwskit.runtime.errors import ApiError, Invalid
+from lwskit.runtime.kinds import CONFIG_MAP, POD
 
-from .serving import client, config_map, server
+from .serving import client, config_map, pod, server
 
 
 @pytest.mark.parametrize("version", ["a/b/c", "apps/", "/"])
@@ -133,3 +133,31 @@ def test_numbers_or_texts(share: object, kind: str):
     ]
     unchecked = '<nil>: Invalid value: "": Checked value must be of type integer (default format) in share'
     assert found[3:] == ([unchecked] if kind == "number" else [])
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "text"),
+    [
+        (
+            "ports",
+            [{"containerPort": 2**31}],
+            "number 2147483648 into Go struct field ContainerPort.spec.containers.ports",
+        ),
+        (
+            "livenessProbe",
+            {"httpGet": {"port": 1.5}},
+            "number 1.5 into Go struct field HTTPGetAction.spec.containers.livenessProbe.ProbeHandler.httpGet.port",
+        ),
+        (
+            "livenessProbe",
+            {"periodSeconds": "5"},
+            "string into Go struct field Probe.spec.containers.livenessProbe.periodSeconds of type int32",
+        ),
+    ],
+)
+async def test_values_of_a_wrong_type(field: str, value: object, text: str):
+    obj = pod()
+    obj["spec"]["containers"][0][field] = value
+    with pytest.raises(ApiError) as found:
+        await client(server()).create(POD, obj)
+    assert f"json: cannot unmarshal {text}" in str(found.value)
