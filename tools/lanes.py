@@ -31,6 +31,8 @@ OUTPUT = ROOT / ".cache" / "conformance"
 ALLOW = ROOT / "tests" / "conformance-allow.txt"
 VERDICT = re.compile(r"([a-z0-9-]+): (same$|(\d+) lines differ$|\S)")
 SHOWN = 80
+AT_ONCE = 10
+"""Recorded cases that are played at the same time: each waits for most of its time until nothing changes any more."""
 SERVICE_ADDRESSES = "--service-cluster-ip-range 10.96.0.0/16"
 """The addresses that the embedded API server gives to services, too."""
 DIFFERENTIAL = ["--faults", "--seed", "1", "--steps", "100", "--sequences", "40", "--seconds", "120"]
@@ -67,6 +69,7 @@ def _play(cluster: Cluster, cases: Sequence[str], output: Path) -> dict[str, boo
     command = [sys.executable, str(folder / "run.py"), "--server", cluster.server, "--token", cluster.token]
     command += ["--cafile", str(cluster.authority)] if cluster.authority else []
     command += ["--allow", str(ALLOW)] if ALLOW.exists() else []
+    command += ["-j", str(AT_ONCE)]
     command += ["--got", str(output), "compare", *(str(folder / "cases" / f"{name}.yaml") for name in cases)]
     command += ["-g", str(folder / "golden")]
     lines: list[str] = []

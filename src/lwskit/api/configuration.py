@@ -142,6 +142,7 @@ class Configuration(_Section):
     gang_scheduling_management: GangSchedulingSection | None = None
     feature_gates: dict[str, bool] | None = None
     client_connection: ClientConnectionSection = ClientConnectionSection()
+    workload_backend: str = Field(default="statefulset", description="What leaders and workers are made as.")
 
     @model_validator(mode="after")
     def _names_a_kind(self) -> Configuration:

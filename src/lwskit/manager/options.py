@@ -14,6 +14,7 @@ import yaml
 from lwskit.api.configuration import API_VERSIONS, Configuration, faults_of, validate
 from lwskit.api.names import WORKLOAD_AWARE_SCHEDULING_GATE
 from lwskit.api.validation import NO_SCHEDULING, SchedulingSupport
+from lwskit.backends import registry
 from lwskit.runtime.errors import ConfigurationError
 
 log = structlog.get_logger("setup")
@@ -64,6 +65,8 @@ class Options:
     concurrency: int = 8
     graceful_timeout: float = 30.0
     scheduling: SchedulingSupport = NO_SCHEDULING
+    backend: str = registry.DEFAULT
+    """What leaders and workers are made as: a name that `backends.registry` knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +161,7 @@ def resolve(configuration: Configuration, flags: Flags, *, namespace: str, webho
         scheduling=SchedulingSupport(
             gate=(configuration.feature_gates or {}).get(WORKLOAD_AWARE_SCHEDULING_GATE, False)
         ),
+        backend=configuration.workload_backend,
     )
     return _override(options, flags)
 

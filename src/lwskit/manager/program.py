@@ -30,8 +30,9 @@ FIELD_MANAGER = "lwskit"
 class Program:
     """Everything that one manager process does on a cluster, whatever transport leads there.
 
-    `client` is used for all requests; `hostname` names this process in events and on the Lease; `scheduler` is the
-    part of a gang scheduler in the admission of pods. `manager` can be given more to run (servers) before `run`.
+    `client` is used for all requests; `hostname` names this process in events and on the Lease; `backends` are those
+    that the options name, unless given here; `scheduler` is the part of a gang scheduler in the admission of pods.
+    `manager` can be given more to run (servers) before `run`.
     `admission` are the webhook handlers by path; who serves them is the caller's business.
     """
 
@@ -47,7 +48,7 @@ class Program:
         scheduler: PodScheduler | None = None,
     ) -> None:
         self.cache = Cache(client, clock, rng, keep_manager=names.FIELD_MANAGER)
-        self.watches = Watches(self.cache, backends or registry.find())
+        self.watches = Watches(self.cache, backends or registry.find(options.backend))
         self.recorder = Recorder(client, clock, names.EVENT_CONTROLLER, f"{names.EVENT_CONTROLLER}-{hostname}")
         self.elector = _elector(client, clock, rng, options, hostname, self.recorder)
         writer = fenced(client, self.elector) if self.elector is not None else client

@@ -27,6 +27,9 @@ from lwskit.runtime.controller.source import FunctionSource
 from lwskit.runtime.execute import Executor
 
 CONCURRENCY = 8
+SETTLE = 0.1
+"""Seconds that a set's events wait for others like them: the pods of a group get ready one after the other, and what is
+decided in between would be written, told in an event, and be out of date at once."""
 
 
 def set_controller(
@@ -41,7 +44,7 @@ def set_controller(
     builder.watches(watches.revisions, set_requests, is_gone)
     builder.watches(watches.pods, set_requests, leader_changed)
     builder.watches_source(FunctionSource(lambda q: watches.when_recovered(partial(q.add, priority=LOW_PRIORITY))))
-    return builder.build(concurrency=concurrency)
+    return builder.build(concurrency=concurrency, debounce=SETTLE)
 
 
 def group_controller(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
@@ -13,8 +14,13 @@ from hypothesis import strategies as st
 
 from lwskit.api.configuration import Configuration
 from lwskit.api.validation import SchedulingSupport
+from lwskit.embedded.apiserver import ApiServer
+from lwskit.embedded.transport import InProcessTransport
 from lwskit.manager.options import ElectionOptions, Flags, Options, WebhookOptions, load, operator_namespace, resolve
+from lwskit.manager.program import Program
+from lwskit.runtime.client.client import Client
 from lwskit.runtime.errors import ConfigurationError
+from lwskit.testing.virtual import VirtualClock
 
 HEAD = "apiVersion: config.lws.x-k8s.io/v1\nkind: Configuration\n"
 
@@ -287,3 +293,14 @@ def test_a_scheduler_provider_is_refused_while_there_is_none(file: Path, provide
         in_force(configuration)
     text = f'gangSchedulingManagement: this version has no scheduler provider "{provider}"; leave the section out'
     assert str(caught.value) == text
+
+
+def test_the_file_chooses_what_leaders_and_workers_are_made_as(tmp_path: Path) -> None:
+    assert resolve(load(None), Flags(), namespace="ns").backend == "statefulset"
+    file = tmp_path / "config.yaml"
+    file.write_text(HEAD + "workloadBackend: fleet\n")
+    options = resolve(load(str(file)), Flags(), namespace="ns")
+    assert options.backend == "fleet"
+    client = Client(InProcessTransport(ApiServer()))
+    with pytest.raises(ConfigurationError, match="there is no workload backend 'fleet'; there are: statefulset"):
+        Program(client, options, clock=VirtualClock(), rng=random.Random(1), hostname="h")
