@@ -31,7 +31,7 @@ OUTPUT = ROOT / ".cache" / "conformance"
 ALLOW = ROOT / "tests" / "conformance-allow.txt"
 VERDICT = re.compile(r"([a-z0-9-]+): (same$|(\d+) lines differ$|\S)")
 SHOWN = 80
-AT_ONCE = 10
+AT_ONCE = 6
 """Recorded cases that are played at the same time: each waits for most of its time until nothing changes any more."""
 SERVICE_ADDRESSES = "--service-cluster-ip-range 10.96.0.0/16"
 """The addresses that the embedded API server gives to services, too."""

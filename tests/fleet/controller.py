@@ -17,6 +17,7 @@ from lwskit.runtime.objects import Obj, controller_reference, is_controlled_by, 
 from lwskit.runtime.request import DONE, Request, Result
 from lwskit.testing.cluster import TestCluster
 from tests.fleet.kind import FLEET, ordinals_of
+from tests.scenarios.manager import await_collector
 
 AGAIN = Result(requeue=True, reason="a pod has changed meanwhile")
 
@@ -122,6 +123,8 @@ async def fleets(cluster: TestCluster) -> AsyncIterator[None]:
     controller = builder.for_(cache.informer(FLEET)).owns(cache.informer(POD)).build(concurrency=4)
     tasks = [asyncio.create_task(one.run(), name="fleets") for one in (cache, controller)]
     try:
+        probe: Obj = {"metadata": {"name": "probe"}, "spec": {"replicas": 0, "template": {"metadata": {}}}}
+        await await_collector(cluster, FLEET, probe)
         yield
     finally:
         for task in tasks:

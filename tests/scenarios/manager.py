@@ -22,6 +22,8 @@ from lwskit.runtime.certs import make_ca, make_server_cert
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.transport import HttpRequest
 from lwskit.runtime.errors import ConnectionFailed
+from lwskit.runtime.kinds import Kind
+from lwskit.runtime.objects import Obj
 from lwskit.runtime.tls import TlsFiles
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.support import set_object
@@ -33,8 +35,8 @@ COLLECTOR = 120.0
 
 DIED = ConnectionFailed("the manager has died")
 
-_collects: set[str] = set()
-"""Clusters whose garbage collector is known to collect for sets."""
+_collects: set[tuple[str, Kind]] = set()
+"""Clusters, and kinds that their garbage collector is known to collect for."""
 
 
 @asynccontextmanager
@@ -82,7 +84,7 @@ async def _over_https(cluster: TestCluster, program: Program) -> AsyncIterator[N
         program.manager.add(development.Registration(cluster.client, endpoint, server.serving, cluster.clock))
         await development.cleanup(cluster.client)
         async with undertest.running(program, program.manager.elected):
-            await _await_collector(cluster)
+            await await_collector(cluster, LEADER_WORKER_SET, set_object("probe", replicas=0))
             yield
 
 
@@ -105,13 +107,14 @@ def _is_address(host: str) -> bool:
     return True
 
 
-async def _await_collector(cluster: TestCluster) -> None:
-    """Wait, once for each cluster, until a foreground deletion of a set is finished by the garbage collector."""
-    if cluster.kubeconfig in _collects:
+async def await_collector(cluster: TestCluster, kind: Kind, probe: Obj) -> None:
+    """Wait, once for each cluster and kind, until the garbage collector finishes a foreground deletion of `probe`."""
+    if cluster.embedded or (cluster.kubeconfig, kind) in _collects:
         return
-    await cluster.create(LEADER_WORKER_SET, set_object("probe", replicas=0))
-    await cluster.delete(LEADER_WORKER_SET, "probe", "Foreground")
-    await cluster.eventually(lambda: cluster.gone(LEADER_WORKER_SET, "probe"), COLLECTOR)
-    _collects.add(cluster.kubeconfig)
+    name = probe["metadata"]["name"]
+    await cluster.create(kind, probe)
+    await cluster.delete(kind, name, "Foreground")
+    await cluster.eventually(lambda: cluster.gone(kind, name), COLLECTOR)
+    _collects.add((cluster.kubeconfig, kind))
     for interceptor in cluster.interceptors:
         interceptor.requests.clear()
