@@ -199,19 +199,24 @@ class _Before:
 
     ready: int
     unready: tuple[int, ...]
+    """Of those wanted, without those that an unfinished rollout has made."""
     wanted: int
+    down: tuple[int, ...]
+    """All of those wanted that are not ready."""
     rolling: bool
     """A rollout is not finished: groups of other revisions, or surge."""
 
     @classmethod
     def of(cls, played: Rollout, start: Start) -> _Before:
         if start.lws is None or start.workload is None:
-            return cls(0, (), 0, False)
+            return cls(0, (), 0, (), False)
         view = played.view()
         wanted = spec.replicas(start.lws)
-        unready = tuple(i for i in range(wanted) if not view[i].ready)
+        growing = played.starting
+        down = tuple(i for i in range(wanted) if not view[i].ready)
+        unready = tuple(i for i in down if i not in growing)
         old = view.first(wanted).count(UPDATED) < wanted
-        return cls(view.count(READY), unready, wanted, old or len(start.groups) > wanted)
+        return cls(view.count(READY), unready, wanted, down, old or len(start.groups) > wanted)
 
 
 def _outcome(played: Rollout, leaders: LeaderBackend) -> tuple[Outcome, list[Notice]]:
@@ -274,4 +279,7 @@ def _causes(
     if not changed and any(s.down for s in steps) and not before.rolling:
         text = "only what is copied into the leaders' template changes, so the StatefulSet paces the update by itself"
         found.append(("not-a-revision", f"{text}, with maxUnavailable + maxSurge at a time"))
+    if before.down and not found:
+        are = "is" if len(before.down) == 1 else "are"
+        found.append(("unready-at-start", f"{numbered(before.down)} {are} not ready to begin with"))
     return found

@@ -136,6 +136,11 @@ class Rollout:
             return False
         return group.made or group.template in (self._update, self._starting)
 
+    @property
+    def starting(self) -> set[int]:
+        """Groups that are not ready because a rollout that was going on when the simulation began has made them."""
+        return {o for o, g in self.groups.items() if not g.ready and not g.made and g.template == self._starting}
+
     def view(self) -> Groups:
         """The groups against the revision that is rolled out, in ordinal order."""
         assert self.lws is not None
