@@ -237,7 +237,15 @@ class _Explaining:
         told = f"{_upper(holds.told(hold, settings))}."
         match hold.cause:
             case Cause.UPDATING:
-                return self._updating(hold, groups, now, settings, counts)
+                return self._updating(hold, groups, settings, counts)
+            case Cause.REPLACING:
+                down = [i for i in range(now.replicas) if i != hold.group and not groups[i].ready]
+                about = grouptrouble.first(self.looking, down)
+                more = tuple(self._about(about)) if about is not None else ()
+                state = self._state_of(about)
+                advice = holds.advice(hold, self.scene.name, self.scene.namespace) if state is State.BLOCKED else ()
+                waits = "the StatefulSet controller"
+                return self._said(state, "replacing", counts, told, *more, waits=waits, advice=advice, about=about)
             case Cause.PARTITION:
                 unready = _unready(groups, settings.replicas)
                 about = grouptrouble.first(self.looking, unready)
@@ -258,23 +266,8 @@ class _Explaining:
                 advice = holds.advice(hold, self.scene.name, self.scene.namespace)
                 return self._said(State.BLOCKED, "no-budget", counts, told, advice=advice)
 
-    def _updating(
-        self, hold: Hold, groups: Groups, now: LeaderState, settings: rollout.Settings, counts: str
-    ) -> Explanation:
-        """A group from the partition on that is not finished."""
-        leader = self.looking.leader(hold.group)
-        key = (leader["metadata"].get("labels") or {}).get(names.REVISION_LABEL) if leader is not None else ""
-        if leader is not None and key != now.revision and not is_deleting(leader) and groups[hold.group].ready:
-            text = (
-                f"Group {hold.group} is next and still of an older revision: the StatefulSet controller replaces it "
-                f"when fewer than {settings.max_unavailable + settings.max_surge or 1} leaders are down."
-            )
-            down = [i for i in range(now.replicas) if i != hold.group and not groups[i].ready]
-            about = grouptrouble.first(self.looking, down)
-            more = tuple(self._about(about)) if about is not None else ()
-            return self._said(
-                self._state_of(about), "rolling", counts, text, *more, waits="the StatefulSet controller", about=about
-            )
+    def _updating(self, hold: Hold, groups: Groups, settings: rollout.Settings, counts: str) -> Explanation:
+        """A group that the update has reached and that is not ready."""
         about = grouptrouble.of(self.looking, hold.group)
         if about is None:
             text = f"{_upper(holds.told(hold, settings))}."
@@ -318,11 +311,12 @@ class _Explaining:
 
     def _counts(self, groups: Groups, settings: rollout.Settings) -> str:
         ready, wanted = groups.count(READY), settings.replicas
-        updated = groups.count(UPDATED)
-        surge = max(0, len(groups) - wanted)
-        more = f" and {surge} surge group{'' if surge == 1 else 's'}" if surge else ""
+        updated, surge = groups.count(UPDATED), max(0, len(groups) - wanted)
+        there = f"{wanted} groups"
+        if surge:
+            there = f"{wanted + surge} groups ({wanted} wanted, {surge} surge)"
         verb = "is" if ready == 1 else "are"
-        return f"{self._name}: {ready} of {wanted} groups{more} {verb} ready, {updated} of the newest revision"
+        return f"{self._name}: {ready} of {there} {verb} ready, {updated} of the newest revision"
 
     def _about(self, found: GroupTrouble) -> Iterator[str]:
         yield f"Pod {found.pod} {found.trouble.text}." if found.pod else f"{_upper(found.trouble.text)}."

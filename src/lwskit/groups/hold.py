@@ -18,6 +18,8 @@ class Cause(Enum):
 
     UPDATING = "updating"
     """A group that is being updated is not ready yet."""
+    REPLACING = "replacing"
+    """A group that the update has reached is still as it was: the StatefulSet controller takes no more leaders down."""
     FORMULA = "formula"
     """Groups that the update has not reached are not ready, and count against the budget (20 §6.5 step 4)."""
     BUDGET = "budget"
@@ -44,6 +46,13 @@ def told(hold: Hold, settings: rollout.Settings) -> str:
     match hold.cause:
         case Cause.UPDATING:
             return f"the set waits for group {hold.group}, which is not ready"
+        case Cause.REPLACING:
+            most = max(1, settings.max_unavailable + settings.max_surge)
+            when = "once no leader is down" if most == 1 else f"once fewer than {most} leaders are down"
+            return (
+                f"group {hold.group} is next and still of an older revision: the StatefulSet controller replaces it "
+                f"{when}"
+            )
         case Cause.FORMULA:
             are, they = ("is", "it is") if len(hold.below) == 1 else ("are", "they are")
             return (
@@ -75,6 +84,11 @@ def advice(hold: Hold, name: str, namespace: str) -> tuple[str, ...]:
             return ("set maxUnavailable to a number of at least 1, or maxSurge",)
         case Cause.PARTITION:
             return ("lower spec.rolloutStrategy.rollingUpdateConfiguration.partition to go on",)
+        case Cause.REPLACING:
+            return (
+                f"`kubectl -n {namespace} delete pod {name}-{hold.group}` makes it anew from the new revision at once, "
+                "though one more group is down then",
+            )
         case Cause.UPDATING:
             return ()
 
@@ -96,7 +110,7 @@ def find(now: LeaderState, groups: Groups, settings: rollout.Settings) -> Hold |
     tail = groups.finished_tail()
     unfinished = now.replicas - tail - 1
     if unfinished >= now.partition:
-        return Hold(Cause.UPDATING, unfinished)
+        return Hold(Cause.REPLACING if _stops(groups, unfinished) else Cause.UPDATING, unfinished)
     if window >= wanted - settings.partition:
         return Hold(Cause.PARTITION) if settings.partition and _is_old(groups, settings.partition) else None
     if now.partition <= settings.partition:

@@ -96,18 +96,18 @@ def _container(name: str, status: dict[str, Any], mine: Sequence[Happening]) -> 
         return Trouble("image-pull", f"cannot get the image of {name} ({reason}){_after(said)}")
     if reason == "CrashLoopBackOff":
         count = status.get("restartCount", 0)
-        text = f"{name} crashes again and again ({reason}, {count} restarts{_ending(last)})"
+        text = f"cannot keep {name} running: it crashes again and again ({reason}, {count} restarts{_ending(last)})"
         return Trouble("crash-loop", text)
     if reason and reason not in _STARTING:
-        return Trouble("container-waiting", f"{name} cannot start ({reason}){_after(message)}")
+        return Trouble("container-waiting", f"cannot start {name} ({reason}){_after(message)}")
     terminated = state.get("terminated")
     if terminated and terminated.get("exitCode", 0) != 0:
-        return Trouble("container-ended", f"{name} has ended{_ending(terminated)}")
+        return Trouble("container-ended", f"has lost {name}, which ended{_ending(terminated)}")
     if reason in _STARTING:
         said = _latest(mine, "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox")
         if said:
-            return Trouble("container-waiting", f"{name} cannot start ({reason}){_after(said)}")
-        return Trouble("starting", f"{name} is being started ({reason})", passes=True)
+            return Trouble("container-waiting", f"cannot start {name} ({reason}){_after(said)}")
+        return Trouble("starting", f"is starting {name} ({reason})", passes=True)
     return None
 
 
