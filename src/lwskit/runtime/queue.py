@@ -149,8 +149,8 @@ class WorkQueue(BaseQueue[T]):
             return
         delay = self._delay_of(request, after, rate_limited) if rate_limited or after > 0 else self._debounce
         entry = self._entries.get(request)
-        now = self._now()
         if entry is None:
+            now = self._now()
             level = self._levels.get(priority) or self._level(priority)
             entry = self._entries[request] = _Entry(request, level, now)
             if delay > 0:
@@ -172,6 +172,7 @@ class WorkQueue(BaseQueue[T]):
             return
         if priority > entry.level.priority:
             entry.level = self._level(priority)
+        now = self._now()
         if delay <= 0:
             entry.ready_since = now
             self._make_ready(entry)

@@ -160,7 +160,12 @@ class Audience:
 
     def tell(self, call: str, *arguments: Any) -> None:
         """Tell all handlers."""
-        self.tell_only(self.registrations, call, *arguments)
+        if self._waiting:
+            self.tell_only(self.registrations, call, *arguments)
+            return
+        # What tell_only does, without the call: every event of a watch comes along here.
+        for registration in self.registrations:
+            registration.tell(call, *arguments)
 
     def tell_only(self, registrations: Sequence[Registration], call: str, *arguments: Any) -> None:
         """Tell some handlers."""

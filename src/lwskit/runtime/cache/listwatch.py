@@ -58,9 +58,9 @@ class Replace:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Applied:
-    """An object came or changed."""
+    """An object came or changed. Never changed itself; frozen, it would cost three times as much to make."""
 
     obj: Obj
 

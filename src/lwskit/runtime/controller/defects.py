@@ -10,6 +10,8 @@ from typing import Any
 from lwskit.runtime.request import Request, Result
 
 _CALL = "__call__"
+# Made once: every event of a watch comes along here.
+_COLLECTIONS = (list, tuple, dict)
 _INSTEAD = "its namespace and name are used instead"
 
 
@@ -63,7 +65,7 @@ def checked_result(result: Any, controller: str) -> Result | None:
 
 def checked_requests(found: Any, function: Any) -> Iterable[Request]:
     """What a handler or map function returned. Raises Defect unless it is an iterable of Requests."""
-    if isinstance(found, list | tuple | dict) and not isinstance(found, Request):
+    if isinstance(found, _COLLECTIONS) and not isinstance(found, Request):
         requests: Iterable[Any] = found
     else:
         requests = [*_iterated(found, function)]

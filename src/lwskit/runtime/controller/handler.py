@@ -19,7 +19,10 @@ LOW_PRIORITY = -100
 _KNOWN_VERSIONS = 1000
 
 
-@dataclass(frozen=True, slots=True)
+# Events are never changed. They are not frozen, because making a frozen one costs three times as much.
+
+
+@dataclass(slots=True)
 class Create:
     """An object appeared; `initial` while the first list is told."""
 
@@ -27,7 +30,7 @@ class Create:
     initial: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Update:
     """An object changed."""
 
@@ -35,7 +38,7 @@ class Update:
     new: Obj
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Delete:
     """An object is gone; `unknown` when its last state was not seen and `obj` may be stale."""
 
@@ -43,7 +46,7 @@ class Delete:
     unknown: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Generic:
     """Something outside the cluster concerns an object."""
 
