@@ -124,7 +124,7 @@ def _row(number: int, step: Step) -> tuple[str, ...]:
         str(step.replicas),
         *(_short(moved) for moved in (step.down, step.up, step.removed)),
         str(step.ready),
-        str(len(step.groups)),
+        str(step.total),
         str(step.pods),
     )
 
@@ -145,7 +145,7 @@ def _step(number: int, step: Step) -> dict[str, Any]:
         "removed": list(step.removed),
         "ready": step.ready,
         "updated": step.updated,
-        "groups": len(step.groups),
+        "groups": step.total,
         "pods": step.pods,
         "why": step.why,
         "events": list(step.notes),

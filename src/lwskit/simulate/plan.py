@@ -76,7 +76,7 @@ class Report:
     @property
     def peak_groups(self) -> int:
         """The greatest number of groups at any step."""
-        return max([self.groups_before, *(len(s.groups) for s in self.steps)])
+        return max([self.groups_before, *(s.total for s in self.steps)])
 
     @property
     def peak_pods(self) -> int:

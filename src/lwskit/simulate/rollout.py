@@ -64,7 +64,8 @@ class Step:
     ready: int
     updated: int
     pods: int
-    groups: tuple[Standing, ...]
+    total: int
+    """Groups that exist."""
     why: str
     notes: tuple[str, ...] = ()
     """Events of the manager."""
@@ -72,6 +73,8 @@ class Step:
     """How many of the groups that are given up were ready."""
     wrote: bool = False
     """The leader workload is written."""
+    groups: tuple[Standing, ...] = ()
+    """Each of them, in a detailed simulation."""
 
     @property
     def moves(self) -> bool:
@@ -80,9 +83,12 @@ class Step:
 
 
 class Rollout:
-    """A set, its leader workload and its groups in a simulation, changed by what is done to it. Not for sharing."""
+    """A set, its leader workload and its groups in a simulation, changed by what is done to it. Not for sharing.
 
-    def __init__(self, start: Start, leaders: LeaderBackend, now: datetime) -> None:
+    With `detailed` each step tells how every group stands, which costs as much again.
+    """
+
+    def __init__(self, start: Start, leaders: LeaderBackend, now: datetime, *, detailed: bool = False) -> None:
         self.lws = start.lws
         self.workload = start.workload
         self.groups = {o: replace(g) for o, g in start.groups.items()}
@@ -91,6 +97,9 @@ class Rollout:
         self.key = leaders.observe(start.workload).revision if start.workload is not None else ""
         self._leaders = leaders
         self._now = now
+        self._detailed = detailed
+        self._seen: SetState | None = None
+        self._leader_pods: dict[int, forecast.Leader] | None = None
         self._templates = start.templates
         self._current, self._update = start.current, start.update
         # Once all leaders were ready, what is not is no longer starting.
@@ -121,6 +130,7 @@ class Rollout:
             group.has_workers = group.has_workers or (ready and group.size > 1)
             if group.has_workers:
                 group.workers_key = group.key
+        self._touch()
         self._count()
 
     @property
@@ -190,11 +200,12 @@ class Rollout:
             ready=view.count(READY),
             updated=view.count(UPDATED),
             pods=sum(g.size for g in self.groups.values()),
-            groups=self.standings(),
+            total=len(self.groups),
             why=why,
             notes=notes,
             removed_ready=removed_ready,
             wrote=wrote,
+            groups=self.standings() if self._detailed else (),
         )
 
     def _written(self) -> tuple[int, int, str, str, int] | None:
@@ -274,11 +285,12 @@ class Rollout:
         if self.workload is None:
             return down, removed, up, removed_ready
         while True:
-            self._let_go()
+            down += self._let_go()
             asked = self._asked()
             found = forecast.next_round(asked, self._pods())
             if not found:
                 break
+            self._touch()
             for o in found.condemned:
                 removed_ready += self.groups.pop(o).ready
                 removed.append(o)
@@ -291,14 +303,26 @@ class Rollout:
         self._count()
         return down, removed, up, removed_ready
 
-    def _let_go(self) -> None:
-        """What is on its way out is gone; what was kept goes once its group is not wanted as it is (20 §12.4)."""
+    def _let_go(self) -> list[int]:
+        """What is on its way out is gone; what was kept goes once its group is not wanted as it is (20 §12.4).
+
+        Returns the kept groups that are updated.
+        """
         assert self.workload is not None
         now, wanted = self._leaders.observe(self.workload), self._leaders.ordinals(self.workload)
+        let_go: list[int] = []
         for o, group in list(self.groups.items()):
-            updated = o >= now.partition and group.key != now.revision
-            if group.terminating or (group.kept and (o not in wanted or updated)):
+            updated = group.kept and o in wanted and o >= now.partition and group.key != now.revision
+            if updated:
+                let_go.append(o)
+            if updated or group.terminating or (group.kept and o not in wanted):
                 del self.groups[o]
+                self._touch()
+        return let_go
+
+    def _touch(self) -> None:
+        """Groups have changed."""
+        self._seen = self._leader_pods = None
 
     def _create(self, o: int, template: str) -> None:
         assert self.lws is not None
@@ -316,11 +340,13 @@ class Rollout:
         )
 
     def _pods(self) -> dict[int, forecast.Leader]:
-        # A kept leader is being deleted, and stays.
-        return {
-            o: forecast.Leader(g.template, g.leader_ready, g.terminating or g.kept, g.ended)
-            for o, g in self.groups.items()
-        }
+        if self._leader_pods is None:
+            # A kept leader is being deleted, and stays.
+            self._leader_pods = {
+                o: forecast.Leader(g.template, g.leader_ready, g.terminating or g.kept, g.ended)
+                for o, g in self.groups.items()
+            }
+        return self._leader_pods
 
     def _count(self) -> None:
         """The status of the leader workload, and its current revision."""
@@ -330,8 +356,11 @@ class Rollout:
         self.workload = {**self.workload, "status": {"replicas": len(self.groups)}}
 
     def _state(self) -> SetState:
-        if not self.groups:
-            return SetState()
+        if self._seen is None:
+            self._seen = self._observed() if self.groups else SetState()
+        return self._seen
+
+    def _observed(self) -> SetState:
         count = max(self.groups) + 1
         flags, numbers = bytearray(count), bytearray(count)
         pairs: dict[tuple[str, str], int] = {}

@@ -18,7 +18,7 @@ NEW_SET = Start(None, None, {}, Templates(), "", "", None, (), None)
 
 def created(lws: Obj) -> Rollout:
     """A set all of whose groups have become ready."""
-    played = Rollout(NEW_SET, StatefulSetLeaders(), NOW)
+    played = Rollout(NEW_SET, StatefulSetLeaders(), NOW, detailed=True)
     played.edit(lws)
     played.settle("created")
     while played.pending:
