@@ -30,7 +30,7 @@ def check(lws: Obj) -> Iterator[Fault]:
         text = f"the annotation is the old way to say restartPolicy {names.RESTART_RECREATE_GROUP_AFTER_START}"
         path = f"metadata.annotations[{names.RECREATE_AFTER_START_ANNOTATION}]"
         if spec.restart_policy(lws) == names.RESTART_NONE:
-            text += f"; whatever its value, it overrides the policy {names.RESTART_NONE}"
+            text += f"; with the policy {names.RESTART_NONE} it has no effect"
         else:
             text += ", and counts whatever its value is"
         yield Fault(RESTART_ANNOTATION_DEPRECATED, path, text, "write the policy and drop the annotation")
