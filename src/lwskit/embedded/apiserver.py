@@ -126,7 +126,7 @@ class ApiServer:
         raise RuntimeError("objects that a webhook must see cannot be put directly")
 
     def register_admission(self, target: str, handler: Handler) -> None:
-        """Answer the webhooks whose URL or service is `target` by a function from review to response.
+        """Answer the webhooks whose URL or service is `target` by a function from AdmissionReview to AdmissionReview.
 
         `target` is `clientConfig.url` word for word, for which any text will do, such as `inprocess:///mutate`; or
         `namespace/name/path` of `clientConfig.service`. `partial(respond, handler)` of `lwskit.runtime.webhook` makes
