@@ -78,11 +78,13 @@ def test_a_duration_that_is_written_is_read_again(milliseconds: int) -> None:
 
 
 def test_the_defaults_are_those_of_the_specification() -> None:
+    """And `workloadBackend`, which the specification does not have."""
     written = Configuration().model_dump(by_alias=True, exclude_none=True)
     assert written == {
         "apiVersion": "config.lws.x-k8s.io/v1",
         "kind": "Configuration",
         "webhook": {"port": 9443, "host": "", "certDir": "/tmp/k8s-webhook-server/serving-certs"},
+        "workloadBackend": "statefulset",
         "leaderElection": {
             "leaderElect": True,
             "leaseDuration": "15s",
