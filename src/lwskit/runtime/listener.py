@@ -23,6 +23,8 @@ IDLE = 90.0
 """Seconds after which a connection without a request is closed."""
 HEAD = 32.0
 """Seconds that a new connection has to send the head of its first request (specification: 70 §8.1)."""
+FAREWELL = 0.1
+"""Seconds that the other side of a closed connection has to take notice; TLS would wait for longer."""
 HEADERS = 1024 * 1024
 """Bytes that one line of a request's head may have."""
 _BACKLOG = 128
@@ -52,14 +54,21 @@ _SETTINGS: dict[str, Any] = {
 class _Connection(web.RequestHandler):
     """A connection that is closed when its first request takes too long to begin; later ones have the idle time."""
 
-    __slots__ = ("_waiting",)
+    __slots__ = ("_server", "_waiting")
+
+    def __init__(self, server: _Server) -> None:
+        super().__init__(server, loop=asyncio.get_running_loop(), **_SETTINGS)
+        self._server = server
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        assert isinstance(transport, asyncio.Transport)
+        self._server.open[self] = transport
         self._waiting = asyncio.get_running_loop().call_later(HEAD, transport.close)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._waiting.cancel()
+        self._server.forget(self)
         super().connection_lost(exc)
 
     def head_received(self) -> None:
@@ -77,9 +86,30 @@ class _Server(web.Server):
             return await serve(request)
 
         super().__init__(answer)
+        self.open: dict[_Connection, asyncio.Transport] = {}
+        self._alone = asyncio.Event()
 
     def __call__(self) -> web.RequestHandler:
-        return _Connection(self, loop=asyncio.get_running_loop(), **_SETTINGS)
+        return _Connection(self)
+
+    async def part(self) -> None:
+        """After all were closed: break off the connections whose other side does not take notice."""
+        if not self.open:
+            return
+        self._alone.clear()
+        try:
+            async with asyncio.timeout(FAREWELL):
+                await self._alone.wait()
+        except TimeoutError:
+            for transport in self.open.values():
+                transport.abort()
+            await asyncio.sleep(0)
+
+    def forget(self, connection: _Connection) -> None:
+        """A connection is gone."""
+        self.open.pop(connection, None)
+        if not self.open:
+            self._alone.set()
 
 
 class Listener:
@@ -145,7 +175,8 @@ class Listener:
         """Serve until cancelled; then open requests get `shutdown_timeout` seconds. Raises ConfigurationError."""
         self.bind()
         assert self._socket is not None
-        runner = web.ServerRunner(_Server(self._serve), handle_signals=False, shutdown_timeout=self._shutdown_timeout)
+        server = _Server(self._serve)
+        runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=self._shutdown_timeout)
         watching: asyncio.Task[None] | None = None
         try:
             await runner.setup()
@@ -163,6 +194,7 @@ class Listener:
             if watching is not None:
                 watching.cancel()
             await runner.cleanup()
+            await server.part()
             self.close()
 
 

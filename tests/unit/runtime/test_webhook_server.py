@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import orjson
@@ -20,6 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from lwskit.runtime import listener
 from lwskit.runtime.certs import Certificate, make_ca, make_server_cert
 from lwskit.runtime.clock import RealClock
 from lwskit.runtime.errors import ConfigurationError, LwskitError
@@ -183,6 +185,29 @@ async def test_an_open_connection_does_not_hold_up_the_end(tmp_path: Path) -> No
         _, plain = await asyncio.open_connection("127.0.0.1", port)
     for writer in (idle, half, plain):
         writer.close()
+
+
+async def test_at_the_end_no_connection_is_left_to_a_client_that_takes_no_notice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+
+    class Remembered(listener._Server):
+        def __init__(self, serve: listener.Serve) -> None:
+            super().__init__(serve)
+            made.append(self)
+
+    monkeypatch.setattr(listener, "_Server", Remembered)
+    ca = write(tmp_path)
+    server = make(tmp_path)
+    async with running(server):
+        answers, deaf = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting(ca))
+        deaf.write(b"GET /nothing HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert b"404" in await answers.readline()
+        deaf.transport.pause_reading()
+        assert len(made[0].open) == 1
+    assert not made[0].open
+    deaf.transport.abort()
 
 
 async def test_a_connection_that_sends_no_whole_head_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
