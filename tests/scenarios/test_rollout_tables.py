@@ -10,7 +10,6 @@ import pytest
 
 from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.runtime.kinds import STATEFUL_SET
 from lwskit.runtime.objects import Obj, is_true
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.observer import Observer
@@ -136,7 +135,7 @@ async def test_table(cluster: TestCluster, sets: Sets, table: Table):
     await sets.running(NAME, replicas=table.replicas, size=SIZE, image="img:A", rolloutStrategy=rolling(table))
     start = Row("", table.replicas, table.rolling["partition"], "", f"{table.replicas}/{table.replicas}", "TFF")
     assert target_of(await sets.leader_workload(NAME)) == start.target
-    async with cluster.observe(STATEFUL_SET) as workloads, cluster.observe(LEADER_WORKER_SET) as lives:
+    async with cluster.observe(sets.workload) as workloads, cluster.observe(LEADER_WORKER_SET) as lives:
         # A set with a partition asks for surge while it comes up, too.
         told = await rollout_notes(sets)
         before = ""

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import ModuleType
 
-from tests.scenarios import test_creation, test_restarts, test_rollout, test_scale
+from tests.scenarios import (
+    test_creation,
+    test_restarts,
+    test_rollout,
+    test_rollout_surge,
+    test_rollout_tables,
+    test_scale,
+)
 
 OF_STATEFUL_SETS = {
     "test_max_unavailable_of_the_leader_workload": "a fleet has no such field",
@@ -27,10 +34,10 @@ def scenarios(*modules: ModuleType) -> dict[str, Callable[..., object]]:
     return found
 
 
-globals().update(scenarios(test_creation, test_rollout, test_restarts, test_scale))
+MODULES = (test_creation, test_rollout, test_rollout_surge, test_rollout_tables, test_restarts, test_scale)
+globals().update(scenarios(*MODULES))
 
 
 def test_what_is_left_out_exists() -> None:
     """An exception for a scenario that was renamed would hide it."""
-    modules = (test_creation, test_rollout, test_restarts, test_scale)
-    assert all(any(hasattr(module, name) for module in modules) for name in OF_STATEFUL_SETS)
+    assert all(any(hasattr(module, name) for module in MODULES) for name in OF_STATEFUL_SETS)
