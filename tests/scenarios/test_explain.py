@@ -156,6 +156,7 @@ async def test_workers_wait_for_their_leader(cluster: TestCluster, sets: Sets) -
     await sets.has_pods("llm-0")
     found = await explained(cluster)
     assert (found.state, found.cause, found.pod) == (State.PROGRESSING, "not-scheduled", "llm-0")
+    assert "its workers are made when it is ready (startupPolicy LeaderReady)" in found.paragraph
 
 
 async def test_workers_wait_for_the_node_of_their_leader(cluster: TestCluster, sets: Sets) -> None:

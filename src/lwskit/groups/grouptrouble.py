@@ -6,7 +6,7 @@ What is made for a group is read off the manager's own decision about its leader
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lwskit.api import names
@@ -71,13 +71,19 @@ def of(looking: Looking, ordinal: int) -> GroupTrouble | None:
         return _exhausted(looking, ordinal, leader)
     if budget.cause_of_pending(leader):
         return _pending(looking, ordinal, leader)
+    workload = next((w for w in scene.workers if w["metadata"]["name"] == ownership.workers_name(leader)), None)
+    policy = spec.startup_policy(scene.lws)
+    waits = policy if policy == names.STARTUP_LEADER_READY else ""
     if not _is_ready(leader) or is_deleting(leader):
         found = podtrouble.of(leader, scene.happenings)
         if found is not None:
+            if restarts.size_told(leader, scene.lws) > 1 and workload is None and waits:
+                found = replace(
+                    found, text=f"{found.text}; its workers are made when it is ready (startupPolicy {waits})"
+                )
             return GroupTrouble(ordinal, name, found, _advice(scene, name, found))
     if restarts.size_told(leader, scene.lws) == 1:
         return None
-    workload = next((w for w in scene.workers if w["metadata"]["name"] == ownership.workers_name(leader)), None)
     if workload is None or not ownership.owned_by_leader(workload, leader):
         return GroupTrouble(ordinal, name, _no_workers(looking, leader, workload))
     return _worker(looking, ordinal, workload)
@@ -152,9 +158,7 @@ def _no_workers(looking: Looking, leader: Obj, workload: Obj | None) -> Trouble:
         return Trouble("no-workers", f"has no workers: {error}")
     if isinstance(decision, NeedFresh):
         return Trouble("no-workers", f"has no workers yet: {decision.why}", passes=True)
-    waits = spec.startup_policy(scene.lws) == names.STARTUP_LEADER_READY and not _is_ready(leader)
-    code = "leader-first" if waits else "no-workers"
-    return Trouble(code, f"has no workers yet: {decision.note}", passes=True)
+    return Trouble("no-workers", f"has no workers yet: {decision.note}", passes=True)
 
 
 def _group_of(pod: Obj) -> str:

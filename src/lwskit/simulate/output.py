@@ -69,7 +69,7 @@ def headline(report: Report) -> str:
         case Verdict.CREATES:
             return f"creates the set with {_groups(report.replicas)}"
         case Verdict.ROLLS:
-            return f"makes {_groups(report.rolled)} anew"
+            return f"makes {report.rolled} of {_groups(report.replicas)} anew"
         case Verdict.SCALES:
             return f"scales from {report.groups_before} to {_groups(report.replicas)}"
         case Verdict.METADATA:
@@ -86,14 +86,18 @@ def _groups(count: int) -> str:
     return f"{count} group{'' if count == 1 else 's'}"
 
 
+def _pods(count: int) -> str:
+    return f"{count} pod{'' if count == 1 else 's'}"
+
+
 def _floor(report: Report) -> str:
     return f"; replicas − maxUnavailable is {report.floor}" if report.floor is not None else ""
 
 
 def _capacity(report: Report) -> str:
     groups, pods = report.peak_groups - report.groups_before, report.peak_pods - report.pods_before
-    there = f"{_groups(report.peak_groups)}, {report.peak_pods} pods"
-    return f"{there}: {_groups(groups)} and {pods} pods more than now" if groups or pods else f"{there}, as now"
+    there = f"{_groups(report.peak_groups)}, {_pods(report.peak_pods)}"
+    return f"{there}: {_groups(groups)} and {_pods(pods)} more than now" if groups or pods else f"{there}, as now"
 
 
 def _end(report: Report) -> str:

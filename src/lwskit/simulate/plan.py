@@ -252,16 +252,19 @@ def _floor(
     lowest = min((s.ready for s in steps), default=before.ready)
     if lowest >= floor:
         return []
-    causes = list(_causes(steps, before, old, new, settings))
-    text = f"at the lowest point {lowest} groups are ready, fewer than replicas − maxUnavailable = {floor}"
+    low = [s for s in steps if s.ready < floor]
+    causes = _causes(low, any(s.down for s in steps), before, old, new, settings)
+    there = "1 group is" if lowest == 1 else f"{lowest} groups are"
+    text = f"at the lowest point {there} ready, fewer than replicas − maxUnavailable = {floor}"
     if not causes:
         return [Notice("floor-unexpected", f"{text}; none of the known cases explains that: please report it")]
     return [Notice(f"floor-{code}", f"{text}: {sentence}") for code, sentence in causes]
 
 
 def _causes(
-    steps: Sequence[Step], before: _Before, old: Obj, new: Obj, settings: arithmetic.Settings
+    low: Sequence[Step], rolls: bool, before: _Before, old: Obj, new: Obj, settings: arithmetic.Settings
 ) -> list[tuple[str, str]]:
+    """The causes that fit; `low` are the steps at which too few groups are ready."""
     changed = edits.new_template(old, new)
     found: list[tuple[str, str]] = []
     if before.unready:
@@ -274,9 +277,9 @@ def _causes(
         found.append(("new-template", "a new template comes while surge or updated groups are among the ready ones"))
     if settings.replicas < before.wanted and (before.rolling or changed):
         found.append(("scale-down", "the set gets fewer groups while a rollout goes on"))
-    if any(s.removed_ready and s.replicas >= settings.replicas for s in steps) and settings.max_surge:
+    if any(s.removed_ready and s.replicas >= settings.replicas for s in low) and settings.max_surge:
         found.append(("surge-reclaimed", "surge groups that are ready are given up while others are not ready"))
-    if not changed and any(s.down for s in steps) and not before.rolling:
+    if not changed and rolls and not before.rolling:
         text = "only what is copied into the leaders' template changes, so the StatefulSet paces the update by itself"
         found.append(("not-a-revision", f"{text}, with maxUnavailable + maxSurge at a time"))
     if before.down and not found:

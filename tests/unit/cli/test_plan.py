@@ -52,7 +52,7 @@ def test_the_steps_of_a_rollout(edit: Path, dump: Path) -> None:
     result = run("-f", edit, "--against", dump)
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
-    assert lines[0] == "ns/x: makes 3 groups anew"
+    assert lines[0] == "ns/x: makes 3 of 3 groups anew"
     assert lines[1] == "  changed: spec.leaderWorkerTemplate.workerTemplate.spec.containers[0].image"
     assert lines[2].startswith(
         "  assumed: groups that are made become ready one after another, always the highest first;"
@@ -119,7 +119,7 @@ def test_standard_input_and_the_namespace(cluster: SmallCluster, dump: Path) -> 
     del lws["metadata"]["namespace"]
     text = yaml.safe_dump(lws)
     assert run("-f", "-", "--against", dump, stdin=text).stdout.startswith("default/x: creates the set")
-    assert run("-f", "-", "--against", dump, "-n", "ns", stdin=text).stdout.startswith("ns/x: makes 3 groups anew")
+    assert run("-f", "-", "--against", dump, "-n", "ns", stdin=text).stdout.startswith("ns/x: makes 3 of 3 groups anew")
     both = run("-f", "-", "--against", "-", stdin=text)
     assert both.exit_code == 2
     assert "- can be given once" in both.output
