@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -15,14 +14,12 @@ from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.kinds import POD, STATEFUL_SET
 from lwskit.runtime.objects import Obj
 from lwskit.testing.cluster import TestCluster
-from tests.scenarios.support import Sets, pod_template
-
-QUIET = 1.5
+from tests.scenarios.support import ALL_KINDS, Sets, pod_template
 
 
-async def explained(cluster: TestCluster, name: str = "llm", *, quiet: float = QUIET) -> Explanation:
+async def explained(cluster: TestCluster, name: str = "llm") -> Explanation:
     """The explanation once nothing moves any more."""
-    await asyncio.sleep(quiet)
+    await cluster.settled(*ALL_KINDS)
     return await explaining.on_cluster(cluster.client, cluster.namespace, name, cluster.clock.now())
 
 
@@ -65,7 +62,7 @@ async def test_a_worker_whose_image_is_not_there_holds_the_rollout(cluster: Test
     await sets.running(replicas=3, size=2)
     await sets.set_image("img:nonsense")
     await sets.has_event("GroupsUpdating", "Updating replica 2")
-    await asyncio.sleep(QUIET)
+    await sets.settled()
     await cluster.kubelet.ready("llm-2")
     await status(cluster, "llm-2-1", phase="Pending", containerStatuses=waiting("ImagePullBackOff", "no such tag"))
     await bind(cluster, "llm-2-1")
@@ -116,7 +113,7 @@ async def test_a_leader_workload_that_cannot_be_written(cluster: TestCluster, se
 
     await sets.running(replicas=1, size=1, group=claims("1Gi"))
     await sets.patch({"spec": {"leaderWorkerTemplate": claims("2Gi")}})
-    found = await explained(cluster, quiet=3.0)
+    found = await explained(cluster)
     assert (found.state, found.cause) == (State.BLOCKED, "not-written")
     assert "Failed to update leader statefulset llm" in found.paragraph
     assert "volumeClaimTemplates cannot be changed" in found.paragraph
@@ -126,7 +123,7 @@ async def test_the_partition_holds(cluster: TestCluster, sets: Sets) -> None:
     await sets.running(replicas=3, size=1, rolloutStrategy=rolling(partition=2))
     await sets.set_image("img:v2")
     await sets.has_event("GroupsUpdating", "Updating replica 2")
-    await asyncio.sleep(QUIET)
+    await sets.settled()
     await cluster.kubelet.ready("llm-2")
     found = await explained(cluster)
     assert (found.state, found.cause) == (State.HELD, "partition")

@@ -19,7 +19,7 @@ from lwskit.simulate import order as orders
 from lwskit.simulate.output import text
 from lwskit.simulate.plan import Report
 from lwskit.testing.cluster import TestCluster
-from tests.scenarios.support import pod_template, set_object
+from tests.scenarios.support import Sets, pod_template, set_object
 
 SETS = 40
 """Random sets of one run; two runs make the sample."""
@@ -186,6 +186,29 @@ async def test_a_plan_is_what_comes_to_pass(cluster: TestCluster, seed: int) -> 
             wrong[f"{name} floor"] = "explained", (*text(report), before[name]["spec"])
     assert not wrong, "\n".join(f"{k}: {v}" for k, v in wrong.items())
     assert {r.outcome.value for r in plans.values()} >= {"done", "held by the partition", "stalls"}
+
+
+async def planned(cluster: TestCluster, manifest: Obj) -> Report:
+    """The plan against the cluster."""
+    return await planning.on_cluster(
+        cluster.client, in_namespace(cluster, manifest), orders.HIGHEST, cluster.clock.now()
+    )
+
+
+async def test_the_cluster_is_asked_what_it_would_store(cluster: TestCluster, sets: Sets) -> None:
+    """A new set, one that is not changed, one that is refused, and one that rolls; nothing is written."""
+    new = await planned(cluster, set_object(replicas=2, size=2))
+    assert (new.verdict, new.steps[0].up) == (edits.Verdict.CREATES, (0, 1))
+    assert await cluster.gone(LEADER_WORKER_SET, "llm")
+    await sets.running(replicas=2, size=2)
+    before = await sets.live()
+    assert (await planned(cluster, set_object(replicas=2, size=2))).verdict is edits.Verdict.NOTHING
+    bad = await planned(cluster, set_object(replicas=2, size=0))
+    assert bad.verdict is edits.Verdict.REFUSED
+    assert "size must be equal or greater than 1" in bad.notices[0].message
+    fewer = await planned(cluster, set_object(replicas=2, size=2, image="img:v2"))
+    assert (fewer.verdict, fewer.rolled, fewer.lowest) == (edits.Verdict.ROLLS, 2, 1)
+    assert await sets.live() == before
 
 
 def born(pods: Any, name: str) -> dict[str, int]:
