@@ -13,10 +13,12 @@ from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.scene import Scene
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.errors import ConfigurationError, Forbidden, NotFound
-from lwskit.runtime.kinds import CONTROLLER_REVISION, EVENT, NODE, POD, SERVICE, Kind
+from lwskit.runtime.kinds import CONTROLLER_REVISION, EVENT, NODE, POD, SERVICE, STATEFUL_SET, Kind
 from lwskit.runtime.objects import Obj
 
 _DEFAULT_NAMESPACE = "default"
+_READ = (names.KIND, STATEFUL_SET.kind, POD.kind)
+"""Kinds whose spec is looked into."""
 
 
 def read_dump(path: str) -> list[Obj]:
@@ -25,7 +27,22 @@ def read_dump(path: str) -> list[Obj]:
     for obj in objects:
         if obj["kind"] != NODE.kind:
             obj["metadata"].setdefault("namespace", _DEFAULT_NAMESPACE)
+        _check(obj, path)
     return objects
+
+
+def _check(obj: Obj, path: str) -> None:
+    """Refuse what no cluster can have given out. Raises ConfigurationError."""
+    if obj["kind"] not in _READ:
+        return
+    what = f"{path}: {obj['kind']} {obj['metadata']['name']}"
+    spec = obj.get("spec")
+    if not isinstance(spec, dict):
+        raise ConfigurationError(f"{what} has no spec; a dump is what kubectl get -o yaml prints")
+    if obj["kind"] == names.KIND and not isinstance(spec.get("leaderWorkerTemplate"), dict):
+        raise ConfigurationError(f"{what} has no spec.leaderWorkerTemplate; a dump is what kubectl get -o yaml prints")
+    if not isinstance(obj["metadata"].get("uid"), str):
+        raise ConfigurationError(f"{what} has no metadata.uid; a dump is what kubectl get -o yaml prints, no manifest")
 
 
 def scene_of(objects: Iterable[Obj], namespace: str, name: str, backends: Backends) -> Scene:

@@ -144,5 +144,13 @@ def test_bad_input(dump: Path, edit: Path, tmp_path: Path, monkeypatch: pytest.M
         f"{service} holds no LeaderWorkerSet of leaderworkerset.x-k8s.io/v1, only Service (v1)"
     )
     assert run("--against", dump).exit_code == 2
+    assert sentence("-f", edit, "--against", edit) == (
+        f"{edit}: LeaderWorkerSet x has no metadata.uid; a dump is what kubectl get -o yaml prints, no manifest"
+    )
+    hollow = tmp_path / "hollow.yaml"
+    hollow.write_text("{apiVersion: v1, kind: Pod, metadata: {name: p}}")
+    assert "Pod p has no spec" in sentence("-f", edit, "--against", hollow)
+    hollow.write_text("{apiVersion: a/v1, kind: LeaderWorkerSet, metadata: {name: x}, spec: {}}")
+    assert "LeaderWorkerSet x has no spec.leaderWorkerTemplate" in sentence("-f", edit, "--against", hollow)
     monkeypatch.setenv("KUBECONFIG", str(none))
     assert str(none) in sentence("-f", edit)
