@@ -15,7 +15,6 @@ from tests.unit.simulate.scenes import scene_of, small
 from tests.unit.simulate.test_plan import edits, settings_of_sets
 from tests.unit.simulate.test_rollout import edited
 
-
 few = st.sets(st.integers(0, 4))
 
 
