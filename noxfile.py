@@ -112,7 +112,7 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """The controller core against orjson, asyncio and other clients; on a real control plane, the manager's costs."""
+    """The controller core against orjson, asyncio and other clients; decisions; on a control plane, the manager."""
     install(session, "test")
     kopf = Path(session.cache_dir, "kopf")
     if not (kopf / "bin" / "kopf").exists():
@@ -120,6 +120,7 @@ def bench(session: nox.Session) -> None:
         session.run(str(kopf / "bin" / "pip"), "install", "-q", "kopf", external=True, success_codes=[0, 1])
     python = {"LWSKIT_BENCH_KOPF": str(kopf / "bin" / "python")} if (kopf / "bin" / "kopf").exists() else {}
     session.run("python", "-m", "tests.bench.runtime", env=python)
+    session.run("python", "-m", "tests.bench.decisions")
     session.run("python", "-m", "tests.bench.groups", *session.posargs)
 
 

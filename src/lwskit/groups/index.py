@@ -22,6 +22,7 @@ from lwskit.groups.model import (
     Group,
     GroupId,
     SetState,
+    Views,
 )
 from lwskit.groups.ports import LeaderBackend, WorkerBackend
 from lwskit.runtime.kinds import POD, Kind
@@ -63,6 +64,7 @@ class _Slots:
     uses: dict[int, int] = field(default_factory=dict)
     overflow: dict[int, tuple[str, str]] = field(default_factory=dict)
     strays: dict[str, str] = field(default_factory=dict)
+    views: Views = field(default_factory=Views)
 
     def put(self, ordinal: int, flags: int, pair: tuple[str, str]) -> None:
         """Set one group; no flags removes it."""
@@ -78,6 +80,7 @@ class _Slots:
         if not flags and ordinal == len(self.flags) - 1:
             end = len(self.flags.rstrip(b"\0"))
             del self.flags[end:], self.revisions[end:]
+        self.views.put(ordinal, flags, pair, len(self.flags))
 
     def _number(self, ordinal: int, pair: tuple[str, str]) -> int:
         """The number of a pair of revision keys, a new one if need be. 0 stands for a group without any."""
@@ -109,6 +112,8 @@ class _Slots:
             {number: pair for pair, number in self.numbers.items()},
             dict(self.overflow),
             tuple(sorted(self.strays.values())),
+            self.views,
+            self.views.version,
         )
 
     def __bool__(self) -> bool:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from lwskit.groups.row import COUNTED as COUNTED
+from lwskit.groups.row import EXHAUSTED as EXHAUSTED
+from lwskit.groups.row import READY as READY
+from lwskit.groups.row import UPDATED as UPDATED
+from lwskit.groups.row import Groups as Groups
+from lwskit.groups.row import GroupState as GroupState
+from lwskit.groups.row import Row
 from lwskit.runtime.errors import LwskitError
 from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import Key, Obj
@@ -34,27 +41,10 @@ class Group:
     workers_uid: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupState:
-    """One group's state as a rollout sees it (specification: 20 §6.2)."""
-
-    counted: bool
-    """Its leader exists and, where the set has workers, so does their workload."""
-    ready: bool
-    """Leader and workers are ready."""
-    updated: bool
-    """Leader and workers are of the revision asked for."""
-    exhausted: bool = False
-    """It has used up its restarts."""
-
-
-# Bits of a group in `Groups`, and of a leader and its workers in `SetState.flags`.
-COUNTED, READY, UPDATED, EXHAUSTED = 1, 2, 4, 8
+# Bits of a leader and its workers in `SetState.flags`.
 HAS_LEADER, LEADER_READY, HAS_WORKERS, WORKERS_READY, IS_EXHAUSTED = 1, 2, 4, 8, 16
 OVERFLOW = 255
 """The revision number of groups whose revisions are in `SetState.overflow`: more of them live than fit in a byte."""
-
-_FINISHED = bytes(s for s in range(16) if s & (READY | UPDATED) == READY | UPDATED)
 
 
 def _seen(flags: int, alone: bool) -> int:
@@ -65,55 +55,44 @@ def _seen(flags: int, alone: bool) -> int:
     return counted * COUNTED | ready * READY | exhausted * EXHAUSTED
 
 
-_SEEN = {alone: bytes(_seen(flags, alone) for flags in range(256)) for alone in (True, False)}
+_SEEN: Mapping[bool, bytes] = {alone: bytes(_seen(flags, alone) for flags in range(256)) for alone in (True, False)}
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """The groups of a set in ordinal order, against one revision; a byte each, so that counting costs next to nothing.
+class Views:
+    """The groups of one set against the revisions that were asked for last, changed group by group."""
 
-    Specification: 20 §6.2 and §8.2.
-    """
+    __slots__ = ("_rows", "version")
 
-    states: bytes
+    def __init__(self) -> None:
+        self.version = 0
+        """How often a group has changed."""
+        self._rows: dict[tuple[str, bool], Row] = {}
 
-    def __len__(self) -> int:
-        return len(self.states)
+    def put(self, ordinal: int, flags: int, pair: tuple[str, str], length: int) -> None:
+        """One group as `SetState` has it, of `length` groups; no flags removes it."""
+        self.version += 1
+        for (revision, alone), row in self._rows.items():
+            row.put(ordinal, _SEEN[alone][flags] | UPDATED * (bool(flags) and _same(pair, revision, alone)), length)
 
-    def __getitem__(self, ordinal: int) -> GroupState:
-        s = self.states[ordinal] if 0 <= ordinal < len(self.states) else 0
-        return GroupState(bool(s & COUNTED), bool(s & READY), bool(s & UPDATED), bool(s & EXHAUSTED))
+    def get(self, revision: str, alone: bool) -> Groups | None:
+        """The groups against that revision as they are now, None if they are not kept."""
+        row = self._rows.get((revision, alone))
+        return row.groups() if row is not None else None
 
-    def __iter__(self) -> Iterator[GroupState]:
-        return (self[i] for i in range(len(self.states)))
+    def keep(self, revision: str, alone: bool, states: bytes) -> Groups:
+        """Keep the groups against a revision from now on, `states` being theirs; that of longest ago is let go."""
+        if len(self._rows) >= _KEPT:
+            del self._rows[next(iter(self._rows))]
+        row = self._rows[revision, alone] = Row(states)
+        return row.groups()
 
-    def first(self, count: int) -> Groups:
-        """The first `count` groups; those that nothing is known about are neither ready nor updated."""
-        return Groups(self.states[:count].ljust(count, b"\0"))
 
-    def at(self, ordinals: Sequence[int]) -> Groups:
-        """The groups of these ordinals, in this order."""
-        if isinstance(ordinals, range) and ordinals.start == 0 and ordinals.step == 1:
-            return self.first(len(ordinals))
-        known = self.states
-        return Groups(bytes(known[i] if 0 <= i < len(known) else 0 for i in ordinals))
+_KEPT = 2
+"""Revisions of a set whose groups are kept: while the first decision after an edit is under way there may be two."""
 
-    def arranged(self, ordinals: Sequence[int]) -> Groups:
-        """The groups of these ordinals, in this order, and after them all others that are known of."""
-        if isinstance(ordinals, range) and ordinals.start == 0 and ordinals.step == 1:
-            return Groups(self.states.ljust(len(ordinals), b"\0"))
-        asked = set(ordinals)
-        others = bytes(s for i, s in enumerate(self.states) if s and i not in asked)
-        return Groups(self.at(ordinals).states + others)
 
-    def count(self, bits: int, without: int = 0, start: int = 0, stop: int | None = None) -> int:
-        """How many of the groups from `start` to before `stop` have all of `bits` and none of `without`."""
-        part = self.states[start:stop]
-        return sum(part.count(s) for s in range(16) if s & bits == bits and not s & without)
-
-    def finished_tail(self) -> int:
-        """How many groups from the end backwards are ready and updated, up to the first that is not."""
-        return len(self.states) - len(self.states.rstrip(_FINISHED))
+def _same(pair: tuple[str, str], revision: str, alone: bool) -> bool:
+    return pair[0] == revision and (alone or pair[1] == revision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,21 +111,28 @@ class SetState:
     overflow: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     strays: tuple[str, ...] = ()
 
+    views: Views | None = field(default=None, compare=False, repr=False)
+    """Where `groups` may find its answer ready, and keeps it; it speaks of this state while `version` is its own."""
+    version: int = field(default=0, compare=False, repr=False)
+
     def groups(self, revision: str, alone: bool) -> Groups:
         """The groups against the revision with that key; `alone` if the set's size is 1: leaders only."""
+        views = self.views
+        if views is None or views.version != self.version:
+            return Groups(self._states(revision, alone))
+        found = views.get(revision, alone)
+        return found if found is not None else views.keep(revision, alone, self._states(revision, alone))
 
-        def same(pair: tuple[str, str]) -> bool:
-            return pair[0] == revision and (alone or pair[1] == revision)
-
+    def _states(self, revision: str, alone: bool) -> bytes:
         seen = self.flags.translate(_SEEN[alone])
         numbers = bytearray(256)
         for number, pair in self.pairs.items():
-            numbers[number] = UPDATED * same(pair)
+            numbers[number] = UPDATED * _same(pair, revision, alone)
         updated = bytearray(self.revisions.translate(bytes(numbers)))
         for ordinal, pair in self.overflow.items():
-            updated[ordinal] = UPDATED * same(pair)
+            updated[ordinal] = UPDATED * _same(pair, revision, alone)
         merged = int.from_bytes(seen, "little") | int.from_bytes(updated, "little")
-        return Groups(merged.to_bytes(len(seen), "little"))
+        return merged.to_bytes(len(seen), "little")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+import orjson
+
 from lwskit.api import names
 from lwskit.groups import encoding
 from lwskit.groups.kinds import LEADER_WORKER_SET
@@ -22,6 +24,7 @@ from lwskit.runtime.typed import DecodeError
 LIVE_FIELDS = ("maxGroupRestarts", "restartBackoff")
 """Fields of the template that no revision records: changing them starts no rollout (specification: 20 §3.1)."""
 
+_RECORDED = ("leaderWorkerTemplate", "networkConfig")
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 _OFFSET, _PRIME, _MASK = 2166136261, 16777619, 0xFFFFFFFF
@@ -29,15 +32,48 @@ _OFFSET, _PRIME, _MASK = 2166136261, 16777619, 0xFFFFFFFF
 
 def canonical(value: object) -> str:
     """JSON as revisions are hashed: sorted keys, no spaces, `<`, `>`, `&` and line separators escaped, the rest raw."""
+    try:
+        known = orjson.dumps(value)
+    except TypeError:
+        # Numbers beyond 64 bits, or text that is no Unicode: rare enough to be written every time.
+        return _canonical(value)
+    return _canonical_again(known)
+
+
+def _canonical(value: object) -> str:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return text.translate(_ESCAPES)
 
 
+@lru_cache(maxsize=256)
+def _canonical_again(known: bytes) -> str:
+    return _canonical(json.loads(known))
+
+
 def record(lws: Mapping[str, Any]) -> Obj:
-    """What a revision of the set as it is now records. Raises DecisionError for a template that has no such form."""
+    """What a revision of the set as it is now records: shared, so not to be changed.
+
+    Raises DecisionError for a template that has no such form.
+    """
+    spec = lws["spec"]
+    parts = {name: spec[name] for name in _RECORDED if name in spec}
     try:
-        template = encoding.leader_worker_template(lws["spec"])
-        network = encoding.network_config(lws["spec"])
+        known = orjson.dumps(parts)
+    except TypeError:
+        return _record(parts)
+    return _record_again(known)
+
+
+@lru_cache(maxsize=256)
+def _record_again(known: bytes) -> Obj:
+    """The template of a set is the same in nearly all decisions about it."""
+    return _record(json.loads(known))
+
+
+def _record(spec: Mapping[str, Any]) -> Obj:
+    try:
+        template = encoding.leader_worker_template(spec)
+        network = encoding.network_config(spec)
     except DecodeError as error:
         raise DecisionError(f"the template cannot be recorded: {error}") from error
     kept = {name: value for name, value in template.items() if name not in LIVE_FIELDS}

@@ -119,13 +119,9 @@ def next_partition(now: LeaderState, groups: Groups, settings: Settings) -> tupl
 
 def skip_broken(groups: Groups, start: int, base: int) -> int:
     """§6.5 step 5: go on past groups that lose nothing by an update, being down or updated already."""
-    partition = start
-    for ordinal in range(min(start, len(groups) - 1), base - 1, -1):
-        group = groups[ordinal]
-        if group.ready and not group.updated:
-            break
-        partition = ordinal
-    return partition
+    top = min(start, len(groups) - 1)
+    last = groups.last_outdated(base, top + 1)
+    return start if last >= top else last + 1
 
 
 def held(found: Target, now: LeaderState | None, settings: Settings) -> Target:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import timeit
 from collections.abc import Iterable
@@ -179,6 +180,15 @@ def test_ten_thousand_groups_are_counted_in_less_time_than_one_would_take_to_lis
     assert seconds < 0.05
 
 
+def test_a_state_seen_before_a_change_still_tells_of_then() -> None:
+    index = built([(STATEFUL_SET, leaders_of()), (POD, leader(0)), (STATEFUL_SET, workers(0))])
+    before = index.state_of("set-uid")
+    then = before.groups("r1", alone=False)
+    index.apply(POD, leader(0), leader(0, ready=False))
+    assert before.groups("r1", alone=False) == then
+    assert index.state_of("set-uid").groups("r1", alone=False).count(READY) == 0
+
+
 # Every order of every stream ----------------------------------------------------------------------------------------
 
 
@@ -234,9 +244,12 @@ def test_the_order_of_the_streams_does_not_matter(states: list[list[Object]], rn
     for before, after in zip([[], *states], states, strict=False):
         for kind, stream in streams.items():
             stream += changes(kind, before, after)
+    index.state_of("set-uid").groups("r1", alone=False)
     while any(streams.values()):
         kind = rng.choice([k for k, stream in streams.items() if stream])
         index.apply(*streams[kind].pop(0))
+        state, asked = index.state_of("set-uid"), (rng.choice(REVISIONS), rng.choice([True, False]))
+        assert state.groups(*asked) == dataclasses.replace(state, views=None).groups(*asked)
     last = states[-1]
     if relist:
         kind = rng.choice([POD, STATEFUL_SET])
