@@ -11,24 +11,12 @@ from datetime import datetime
 
 from lwskit.api import names
 from lwskit.groups import forecast, ordinal, spec, templates
-from lwskit.groups.model import (
-    HAS_LEADER,
-    HAS_WORKERS,
-    IS_EXHAUSTED,
-    LEADER_READY,
-    OVERFLOW,
-    READY,
-    UPDATED,
-    WORKERS_READY,
-    DecisionError,
-    Groups,
-    SetSnapshot,
-    SetState,
-)
+from lwskit.groups.model import READY, UPDATED, DecisionError, Groups, SetSnapshot
 from lwskit.groups.ports import LeaderBackend
 from lwskit.runtime.kinds import CONTROLLER_REVISION, SERVICE
 from lwskit.runtime.objects import Obj
 from lwskit.runtime.plan import Apply, Create, Delete, Emit, NeedFresh, UpdateStatus
+from lwskit.simulate.seen import Seen
 from lwskit.simulate.start import Group, Start, as_recorded
 
 _UID = "simulated"
@@ -98,8 +86,9 @@ class Rollout:
         self._leaders = leaders
         self._now = now
         self._detailed = detailed
-        self._seen: SetState | None = None
-        self._leader_pods: dict[int, forecast.Leader] | None = None
+        self._seen = Seen()
+        for o, group in self.groups.items():
+            self._seen.put(o, group)
         self._templates = start.templates
         self._current, self._update = start.current, start.update
         # Once all leaders were ready, what is not is no longer starting.
@@ -130,7 +119,7 @@ class Rollout:
             group.has_workers = group.has_workers or (ready and group.size > 1)
             if group.has_workers:
                 group.workers_key = group.key
-        self._touch()
+            self._seen.put(o, group)
         self._count()
 
     @property
@@ -154,7 +143,7 @@ class Rollout:
     def view(self) -> Groups:
         """The groups against the revision that is rolled out, in ordinal order."""
         assert self.lws is not None
-        return self._state().groups(self.key, alone=spec.size(self.lws) == 1)
+        return self._seen.state().groups(self.key, alone=spec.size(self.lws) == 1)
 
     def standings(self) -> tuple[Standing, ...]:
         """All groups that exist."""
@@ -226,7 +215,7 @@ class Rollout:
             workload=self.workload,
             revisions=self._revisions,
             shared_service=self._service,
-            state=self._state(),
+            state=self._seen.state(),
         )
         plan = ordinal.decide(snapshot, self._leaders)
         if isinstance(plan, NeedFresh):
@@ -287,15 +276,14 @@ class Rollout:
         while True:
             down += self._let_go()
             asked = self._asked()
-            found = forecast.next_round(asked, self._pods())
+            found = forecast.next_round(asked, self._seen.leaders)
             if not found:
                 break
-            self._touch()
             for o in found.condemned:
-                removed_ready += self.groups.pop(o).ready
+                removed_ready += self._remove(o).ready
                 removed.append(o)
             for o in (*found.ended, *found.replaced):
-                del self.groups[o]
+                self._remove(o)
                 down.append(o)
             for o, template in found.create.items():
                 self._create(o, template)
@@ -316,20 +304,21 @@ class Rollout:
             if updated:
                 let_go.append(o)
             if updated or group.terminating or (group.kept and o not in wanted):
-                del self.groups[o]
-                self._touch()
+                self._remove(o)
         return let_go
 
-    def _touch(self) -> None:
-        """Groups have changed."""
-        self._seen = self._leader_pods = None
+    def _remove(self, o: int) -> Group:
+        self._seen.put(o, None)
+        return self.groups.pop(o)
 
     def _create(self, o: int, template: str) -> None:
         assert self.lws is not None
         key = self._templates.keys.get(template, self.key)
         size = self._templates.sizes.get(key, spec.size(self.lws))
         workers = size > 1 and spec.startup_policy(self.lws) != names.STARTUP_LEADER_READY
-        self.groups[o] = Group(key, template, size, key if workers else "", has_workers=workers, made=True)
+        group = Group(key, template, size, key if workers else "", has_workers=workers, made=True)
+        self.groups[o] = group
+        self._seen.put(o, group)
 
     def _asked(self) -> forecast.Workload:
         assert self.workload is not None
@@ -339,43 +328,9 @@ class Rollout:
             now.replicas, now.partition, self._max_unavailable(), self._current, self._update, start
         )
 
-    def _pods(self) -> dict[int, forecast.Leader]:
-        if self._leader_pods is None:
-            # A kept leader is being deleted, and stays.
-            self._leader_pods = {
-                o: forecast.Leader(g.template, g.leader_ready, g.terminating or g.kept, g.ended)
-                for o, g in self.groups.items()
-            }
-        return self._leader_pods
-
     def _count(self) -> None:
         """The status of the leader workload, and its current revision."""
         if self.workload is None:
             return
-        self._current = forecast.settle_revision(self._asked(), self._pods()).current
+        self._current = forecast.settle_revision(self._asked(), self._seen.leaders).current
         self.workload = {**self.workload, "status": {"replicas": len(self.groups)}}
-
-    def _state(self) -> SetState:
-        if self._seen is None:
-            self._seen = self._observed() if self.groups else SetState()
-        return self._seen
-
-    def _observed(self) -> SetState:
-        count = max(self.groups) + 1
-        flags, numbers = bytearray(count), bytearray(count)
-        pairs: dict[tuple[str, str], int] = {}
-        overflow: dict[int, tuple[str, str]] = {}
-        for o, g in self.groups.items():
-            flags[o] = (
-                HAS_LEADER
-                | g.leader_ready * LEADER_READY
-                | g.has_workers * HAS_WORKERS
-                | g.workers_ready * WORKERS_READY
-                | g.kept * IS_EXHAUSTED
-            )
-            pair = (g.key, g.workers_key)
-            numbers[o] = number = min(pairs.setdefault(pair, len(pairs) + 1), OVERFLOW)
-            if number == OVERFLOW:
-                overflow[o] = pair
-        known = {n: pair for pair, n in pairs.items() if n < OVERFLOW}
-        return SetState(bytes(flags), bytes(numbers), known, overflow)
