@@ -1,0 +1,149 @@
+"""Explanations of sets whose objects say what a cluster seldom shows for long."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+from lwskit.api import names
+from lwskit.groups.explain import Explanation, State, explain
+from lwskit.groups.scene import Happening, Scene
+from lwskit.runtime.objects import Obj
+from tests.unit.groups.small_cluster import LEADERS, NOW, WORKERS, SmallCluster
+from tests.unit.simulate.scenes import scene_of, small
+from tests.unit.simulate.test_rollout import edited
+
+
+def explained(scene: Scene) -> Explanation:
+    return explain(scene, LEADERS, WORKERS, NOW)
+
+
+def with_workload(scene: Scene, *, status: Obj | None = None, **meta: Any) -> Scene:
+    workload = copy.deepcopy(scene.workload)
+    assert workload is not None
+    workload["metadata"] |= meta
+    workload["status"] = {**workload["status"], **(status or {})}
+    return replace(scene, workload=workload)
+
+
+def facts(found: Explanation) -> tuple[State, str]:
+    return found.state, found.cause
+
+
+def failure(note: str, kind: str = names.KIND, name: str = "x") -> Happening:
+    return Happening(kind, name, "", "Warning", "FailedUpdate", note, "2026-10-20T10:00:00Z")
+
+
+def rolled(cluster: SmallCluster) -> SmallCluster:
+    cluster.change(image="B")
+    cluster.settle()
+    return cluster
+
+
+def test_nobody_has_seen_the_new_generation() -> None:
+    cluster = small(2)
+    cluster.change(image="B")
+    found = explained(scene_of(cluster))
+    assert facts(found) == (State.BLOCKED, "no-manager")
+    assert "is at generation 2, of which the manager has acted on 1" in found.paragraph
+
+
+def test_the_statefulset_is_gone() -> None:
+    found = explained(replace(scene_of(small(1)), workload=None))
+    assert facts(found) == (State.BLOCKED, "no-manager")
+    assert "ns/x has no StatefulSet x" in found.paragraph
+
+
+def test_the_statefulset_is_being_deleted() -> None:
+    scene = with_workload(scene_of(small(1)), deletionTimestamp="2026-10-20T10:00:00Z")
+    assert facts(explained(scene)) == (State.PROGRESSING, "workload-deleting")
+
+
+def test_the_statefulset_belongs_to_an_earlier_set_or_to_nobody() -> None:
+    scene = scene_of(small(1))
+    assert scene.workload is not None
+    owner = scene.workload["metadata"]["ownerReferences"][0]
+    earlier = explained(with_workload(scene, ownerReferences=[{**owner, "uid": "old"}]))
+    assert facts(earlier) == (State.BLOCKED, "foreign-workload")
+    assert "belongs to an earlier set of this name" in earlier.paragraph
+    assert "belongs to nobody" in explained(with_workload(scene, ownerReferences=[])).paragraph
+
+
+def test_the_statefulset_controller_does_not_run() -> None:
+    scene = with_workload(scene_of(small(1)), generation=3, status={"observedGeneration": 2})
+    found = explained(scene)
+    assert facts(found) == (State.BLOCKED, "no-statefulset-controller")
+    assert "is at generation 3, of which its controller has seen 2" in found.paragraph
+
+
+def test_the_manager_has_not_written_what_it_would() -> None:
+    scene = scene_of(small(3))
+    assert scene.workload is not None
+    workload = copy.deepcopy(scene.workload)
+    workload["spec"]["replicas"] = 2
+    found = explained(replace(scene, workload=workload))
+    assert facts(found) == (State.PROGRESSING, "not-written-yet")
+    assert "would now set partition 0 and replicas 3 on StatefulSet x, which has 0 and 2" in found.paragraph
+    refused = explained(replace(scene, workload=workload, happenings=(failure("quota"),)))
+    assert facts(refused) == (State.BLOCKED, "not-written")
+    assert "It could not: quota." in refused.paragraph
+
+
+def test_settings_that_cannot_be_read() -> None:
+    scene = scene_of(small(2))
+    assert scene.lws is not None
+    found = explained(replace(scene, lws=edited(scene.lws, maxUnavailable="some")))
+    assert facts(found) == (State.BLOCKED, "no-decision")
+    assert "maxUnavailable is 'some'" in found.paragraph
+
+
+def test_restart_counters_that_cannot_be_read() -> None:
+    scene = scene_of(small(2))
+    assert scene.lws is not None
+    notes = {names.GROUP_RESTART_COUNTS_ANNOTATION: "["}
+    lws = {**scene.lws, "metadata": {**scene.lws["metadata"], "annotations": notes}}
+    assert facts(explained(replace(scene, lws=lws))) == (State.BLOCKED, "no-decision")
+
+
+def test_no_budget() -> None:
+    found = explained(scene_of(rolled(small(4, maxUnavailable="10%"))))
+    assert facts(found) == (State.BLOCKED, "no-budget")
+    assert "maxUnavailable comes to 0 of 4 groups" in found.paragraph
+
+
+def test_the_statefulset_takes_no_more_leaders_down() -> None:
+    cluster = small(3)
+    cluster.make_ready(0, ready=False)
+    cluster.change(image="B")
+    cluster.reconcile()
+    workload = copy.deepcopy(cluster.workload)
+    assert workload is not None
+    workload["spec"]["updateStrategy"]["rollingUpdate"]["partition"] = 2
+    cluster.workload = workload
+    cluster.reconcile()
+    found = explained(scene_of(cluster))
+    assert (found.cause, found.group) == ("replacing", 0)
+    assert "group 2 is next and still of an older revision" in found.paragraph.lower()
+
+
+def test_a_missing_leader_and_why() -> None:
+    cluster = small(2)
+    cluster.remove(1)
+    assert facts(explained(scene_of(cluster))) == (State.PROGRESSING, "no-leader")
+    note = "create Pod x-1 in StatefulSet x failed error: quota"
+    found = explained(replace(scene_of(cluster), happenings=(failure(note, "StatefulSet"),)))
+    assert (found.state, found.pod) == (State.BLOCKED, "x-1")
+
+
+def test_a_worker_that_is_missing() -> None:
+    found = explained(scene_of(_worker_down(small(1, size=2))))
+    assert (found.cause, found.pod) == ("no-worker", "x-0-1")
+
+
+def _worker_down(cluster: SmallCluster) -> SmallCluster:
+    workers = copy.deepcopy(cluster.workers[0])
+    workers["status"] = {"replicas": 0, "availableReplicas": 0}
+    cluster._put_workers(0, workers)
+    cluster.settle()
+    return cluster
