@@ -121,6 +121,7 @@ def bench(session: nox.Session) -> None:
     python = {"LWSKIT_BENCH_KOPF": str(kopf / "bin" / "python")} if (kopf / "bin" / "kopf").exists() else {}
     session.run("python", "-m", "tests.bench.runtime", env=python)
     session.run("python", "-m", "tests.bench.decisions")
+    session.run("python", "-m", "tests.bench.scaling")
     session.run("python", "-m", "tests.bench.groups", *session.posargs)
 
 
