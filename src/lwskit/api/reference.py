@@ -22,6 +22,8 @@ BOTH: Final = "set and group controller"
 ADMISSION: Final = "admission of pods"
 CONTROLLERS: Final = f"{BOTH}, {ADMISSION}"
 SCHEDULING: Final = "scheduler provider"
+NOT_YET: Final = "(not yet)"
+"""Marks what belongs to Hash mode or `spec.scheduling`, which this version does not serve."""
 
 _WORKLOADS: Final = "StatefulSets, their pods"
 _PODS: Final = "all pods"
@@ -47,12 +49,12 @@ class Entry:
 LABELS: Final = (
     Entry(
         names.NAME_LABEL,
-        "everything that belongs to a set: StatefulSets, pods, Services, revisions, PodGroups",
+        f"everything that belongs to a set: StatefulSets, pods, Services, revisions, PodGroups {NOT_YET}",
         "name of the set",
         CONTROLLERS,
         f"{BOTH}, {ADMISSION}, selectors of Services and StatefulSets",
     ),
-    Entry(names.REVISION_LABEL, f"{_WORKLOADS}, revisions, PodGroups", "key of the revision", BOTH, BOTH),
+    Entry(names.REVISION_LABEL, f"{_WORKLOADS}, revisions, PodGroups {NOT_YET}", "key of the revision", BOTH, BOTH),
     Entry(
         names.WORKER_INDEX_LABEL,
         _PODS,
@@ -62,8 +64,8 @@ LABELS: Final = (
     ),
     Entry(
         names.GROUP_INDEX_LABEL,
-        "pods, StatefulSets of workers, Services of one group, PodGroups",
-        "ordinal of the group; the group key in Hash mode",
+        f"pods, StatefulSets of workers, Services of one group, PodGroups {NOT_YET}",
+        f"ordinal of the group; the group key in Hash mode {NOT_YET}",
         f"{ADMISSION} (leaders), {GROUPS} (workers)",
         f"{BOTH}, {ADMISSION}, selectors",
     ),
@@ -84,7 +86,7 @@ LABELS: Final = (
     ),
     Entry(
         names.ROLE_LABEL,
-        "StatefulSets, not their pods; PodGroups of one role",
+        f"StatefulSets, not their pods; PodGroups of one role {NOT_YET}",
         f"`{names.ROLE_LEADER}` or `{names.ROLE_WORKER}`",
         BOTH,
         "people and other programs",
@@ -94,7 +96,7 @@ LABELS: Final = (
         names.SCHEDULING_LEVEL_LABEL,
         "PodGroups",
         ", ".join(f"`{level}`" for level in names.SCHEDULING_LEVELS),
-        SCHEDULING,
+        f"{SCHEDULING} {NOT_YET}",
         "people and other programs",
         NEWEST,
     ),
@@ -199,7 +201,7 @@ ANNOTATIONS: Final = (
         names.GROUP_IDENTITY_ANNOTATION,
         "pods in Hash mode",
         f"`{names.IDENTITY_HASH}`",
-        BOTH,
+        f"{BOTH} {NOT_YET}",
         f"{GROUPS}, {ADMISSION}",
         NEWEST,
     ),
@@ -216,7 +218,7 @@ ANNOTATIONS: Final = (
         "pods of sets with `spec.scheduling`",
         f"level: {', '.join(f'`{level}`' for level in names.SCHEDULING_LEVELS)}; "
         f"`{names.LEVEL_REPLICA_LEGACY}` of old means `{names.LEVEL_REPLICA}`",
-        BOTH,
+        f"{BOTH} {NOT_YET}",
         f"{GROUPS}, {ADMISSION}",
         NEWEST,
     ),
@@ -224,7 +226,7 @@ ANNOTATIONS: Final = (
         names.WORKLOAD_NAME_ANNOTATION,
         "pods of sets with `spec.scheduling`",
         "name of the Workload; on Ordinal leaders a dot and the incarnation of the group follow",
-        CONTROLLERS,
+        f"{CONTROLLERS} {NOT_YET}",
         f"{GROUPS}, {ADMISSION}",
         NEWEST,
     ),
@@ -233,7 +235,7 @@ ANNOTATIONS: Final = (
         "sets",
         "template in a Workload that a parent of the set owns",
         PARENT,
-        SCHEDULING,
+        f"{SCHEDULING} {NOT_YET}",
         NEWEST,
     ),
     Entry(
@@ -241,21 +243,21 @@ ANNOTATIONS: Final = (
         "sets",
         "name of the parent's CompositePodGroup",
         PARENT,
-        SCHEDULING,
+        f"{SCHEDULING} {NOT_YET}",
         NEWEST,
     ),
     Entry(
         names.VOLCANO_GROUP_NAME_ANNOTATION,
         "pods, with the Volcano provider",
         "name of the PodGroup: `<set>-<group index>-<revision>`",
-        ADMISSION,
+        f"{ADMISSION} {NOT_YET}",
         "Volcano",
     ),
     Entry(
         names.POD_DELETION_COST_ANNOTATION,
         "leader pods in Hash mode that wait at their gate",
         f"`{names.GATED_DELETION_COST}`: they are removed first",
-        f"{ADMISSION}, {GROUPS}",
+        f"{ADMISSION}, {GROUPS} {NOT_YET}",
         "ReplicaSet controller",
         NEWEST,
     ),
@@ -302,7 +304,7 @@ GATES: Final = (
         names.GROUP_READY_GATE,
         "leader pods in Hash mode, as readiness gate and condition",
         "whether the whole group is ready",
-        GROUPS,
+        f"{GROUPS} {NOT_YET}",
         "Deployment controller",
         NEWEST,
     ),
@@ -317,7 +319,7 @@ CONDITIONS: Final = (
         names.CONDITION_WORKLOAD_SCHEDULING_CREATED,
         "sets with `spec.scheduling`",
         "the objects for scheduling are there",
-        SETS,
+        f"{SETS} {NOT_YET}",
         USER,
         NEWEST,
     ),

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import yaml
 
+from lwskit.api.validation import SchedulingSupport
 from lwskit.lint.check import Report, Source, lint, stored
 from lwskit.lint.findings import Finding
 from lwskit.lint.server import Server
@@ -18,6 +19,12 @@ NAME = "set.yaml"
 def server() -> Server:
     """The one server of all tests: it keeps nothing of what it is asked."""
     return Server()
+
+
+@lru_cache(maxsize=1)
+def gated() -> Server:
+    """A server whose manager has the gate for sets with `spec.scheduling`."""
+    return Server(SchedulingSupport(gate=True, provider="kubernetes"))
 
 
 def report(text: str, old: str = "") -> Report:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from lwskit.api import names
+from lwskit.lint.check import Source, lint
 from lwskit.lint.findings import CODES, Severity
-from tests.unit.lint.support import codes, lws, of_kind, only
+from tests.unit.lint.support import NAME, codes, gated, lws, of_kind, only
 
 P = names.PREFIX
 ROLLING = "spec.rolloutStrategy.rollingUpdateConfiguration"
@@ -387,6 +388,7 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"rolling": {"maxUnavailable": "00%", "maxSurge": 1}},
     ),
     ("LWS434", WORKER, {"container": TPU, "template": {"size": 300000}}, {"container": TPU, "template": {"size": 300}}),
+    ("LWS601", "spec.groupIdentity", {"groupIdentity": "Hash"}, {"groupIdentity": "Ordinal"}),
     ("LWS433", f"{WORKER}.metadata.name", {"worker_meta": {"name": "x"}}, {"worker_meta": {"labels": {"name": "x"}}}),
 ]
 
@@ -404,7 +406,7 @@ def test_a_plain_set_is_clean() -> None:
 
 
 def test_every_warning_has_cases() -> None:
-    elsewhere = {"LWS011", "LWS013", "LWS014", "LWS015", "LWS501", "LWS502", "LWS503", "LWS504"}
+    elsewhere = {"LWS011", "LWS013", "LWS014", "LWS015", "LWS501", "LWS502", "LWS503", "LWS504", "LWS602"}
     wanted = {code for code, found in CODES.items() if found.severity is Severity.WARNING}
     assert {case[0] for case in CASES} | elsewhere == wanted
 
@@ -420,7 +422,13 @@ def test_the_name_that_fits_nine_groups_may_not_fit_more() -> None:
 
 def test_names_in_hash_mode_are_left_to_admission() -> None:
     assert codes(lws("a" * 44, groupIdentity="Hash")) == ["LWS003"]
-    assert codes(lws("a" * 43, groupIdentity="Hash")) == []
+    assert codes(lws("a" * 43, groupIdentity="Hash")) == ["LWS601"]
+
+
+def test_scheduling_has_no_effect_where_it_is_accepted() -> None:
+    found = lint([Source(NAME, lws(scheduling={}))], gated(), {}, "default").findings
+    assert [(f.fault.code.code, f.fault.path) for f in found] == [("LWS602", "spec.scheduling")]
+    assert lint([Source(NAME, lws())], gated(), {}, "default").findings == []
 
 
 def test_sub_groups_are_counted_out() -> None:
