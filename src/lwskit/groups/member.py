@@ -144,6 +144,11 @@ def _furnish(
             actions.append(_orphaned(lws, leader, snapshot.workers))
         if not _is_behind(snapshot.workers, leader, workers):
             return plan(_existing_workers(snapshot.workers, leader))
+    elif snapshot.bereft == uid_of(leader) and (POD, key_of(leader)) not in snapshot.live:
+        # The collector removes workers after their leader, but the news of the two come in no order.
+        return NeedFresh(
+            ((POD, key_of(leader)),), "workers that are gone are made again only for a leader that is there"
+        )
     try:
         templates.group_plan(lws, group_lws, leader)
         if topology is not None:

@@ -270,5 +270,7 @@ class MemberSnapshot:
     """For a leader at its gate: all pods with the set's name label."""
     node: Obj | None = None
     """The leader's Node, once a NeedFresh has asked for it."""
+    bereft: str = ""
+    """UID of the leader whose workers have just gone, where that is why the decision is made."""
     live: frozenset[tuple[Kind, Key]] = frozenset()
     """What was read live for this snapshot, found or not: the keys of earlier NeedFresh answers."""

@@ -8,28 +8,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lwskit.api import names
-from lwskit.groups import gates, identity, member, ownership
+from lwskit.groups import gates, identity, member, ownership, restarts
 from lwskit.groups.model import DecisionError, MemberSnapshot
+from lwskit.reconcilers.stats import SetStats
 from lwskit.reconcilers.watches import BY_GROUP, BY_SET, PodWork, Watches, group_of_pod, read
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.execute import Executor, Fresh, reconcile
 from lwskit.runtime.kinds import NAMESPACE, NODE, POD
 from lwskit.runtime.objects import Key, Obj, controller_of, labels_of, uid_of
-from lwskit.runtime.plan import Decision
+from lwskit.runtime.plan import Decision, Plan
 from lwskit.runtime.request import Request, Result
 
 
 class GroupReconciler:
     """Reconciles one pod of a group at a time (specification: 20 §10)."""
 
-    def __init__(self, watches: Watches, executor: Executor, clock: Clock) -> None:
+    def __init__(self, watches: Watches, executor: Executor, clock: Clock, stats: SetStats | None = None) -> None:
         self._watches = watches
         self._executor = executor
         self._clock = clock
+        self._stats = stats or SetStats()
 
     async def __call__(self, request: Request) -> Result:
         """Observe, decide, execute. Raises what the decision or a request raises; cancelling ends it between writes."""
-        return await reconcile(lambda fresh: self.observe(request, fresh), self.decide, self._executor)
+        made: list[tuple[MemberSnapshot, Decision]] = []
+
+        def decide(snapshot: MemberSnapshot) -> Decision:
+            decision = self.decide(snapshot)
+            made.append((snapshot, decision))
+            return decision
+
+        result = await reconcile(lambda fresh: self.observe(request, fresh), decide, self._executor)
+        snapshot, decision = made[-1]
+        # A plan that stopped half-way has another result than its own.
+        if isinstance(decision, Plan) and result is decision.result and (cause := restarts.cause(*made[-1])):
+            self._stats.restarted(Key(request.namespace, ownership.set_name(snapshot.pod or {})), cause)
+        return result
 
     def decide(self, snapshot: MemberSnapshot) -> Decision:
         """What to do about it: pure."""
@@ -43,6 +57,7 @@ class GroupReconciler:
         if pod is None or not {names.NAME_LABEL, names.WORKER_INDEX_LABEL} <= labels_of(pod).keys():
             return empty
         watches, namespace = self._watches, request.namespace
+        work: PodWork | None = request.payload
         set_key = Key(namespace, ownership.set_name(pod))
         is_leader = identity.is_leader(pod)
         leader = self._leader(pod, fresh)
@@ -63,6 +78,7 @@ class GroupReconciler:
             group_pods=watches.pods.store.by_index(BY_GROUP, "/".join(group_of_pod(pod)), namespace),
             set_pods=self._pods_of_set(set_key) if is_leader and gates.is_gated(pod) else (),
             node=read(fresh, NODE, Key("", (pod.get("spec") or {}).get("nodeName", ""))),
+            bereft=work.bereft if work is not None else "",
             live=frozenset(fresh),
         )
 

@@ -46,10 +46,14 @@ OF_ANY_SET = ""
 
 @dataclass(frozen=True, slots=True)
 class PodWork:
-    """What a request about a pod carries along: its group, and the pod as last seen if it is gone."""
+    """What a request about a pod carries along: its group, and the pod as last seen if it is gone.
+
+    `bereft` is the UID of the leader whose workers have just gone, where that is why the request is made.
+    """
 
     group: tuple[str, str]
     last_seen: Obj | None = None
+    bereft: str = ""
 
 
 class Watches:
@@ -235,7 +239,8 @@ def owner_pod_requests(event: Event) -> Iterable[Request]:
             name = owner["name"]
         else:
             continue
-        yield Request(obj["metadata"]["namespace"], name, POD.kind, payload=PodWork(group_of_pod(obj)))
+        bereft = owner["uid"] if owner is not None and isinstance(event, Delete) else ""
+        yield Request(obj["metadata"]["namespace"], name, POD.kind, payload=PodWork(group_of_pod(obj), bereft=bereft))
 
 
 def workload_came_or_went(event: Event) -> bool:

@@ -171,6 +171,21 @@ def test_workers_without_an_owner_are_told_to_a_person():
     assert emit.event.note.endswith("have no owner, so leader pod x-0 gets none of its own; delete them")
 
 
+def test_61_workers_that_have_just_gone_are_made_again_only_for_a_leader_that_is_there(cluster: SmallCluster) -> None:
+    leader = cluster.leaders[0]
+    key = (POD, Key("ns", "x-0"))
+    own = cluster.member_snapshot(0, workers=None, bereft=leader["metadata"]["uid"])
+    asked = member.decide(own, LEADERS, WORKERS)
+    assert isinstance(asked, NeedFresh)
+    assert asked.keys == (key,)
+    there = cluster.member_snapshot(0, workers=None, bereft=leader["metadata"]["uid"], live=frozenset({key}))
+    others = cluster.member_snapshot(0, workers=None, bereft="the leader before")
+    for snapshot in (there, others):
+        plan = member.decide(snapshot, LEADERS, WORKERS)
+        assert isinstance(plan, Plan)
+        assert [a.kind for a in plan.actions if isinstance(a, Create)] == [STATEFUL_SET]
+
+
 def test_62_workers_that_exist_already_are_no_error(cluster: SmallCluster) -> None:
     (create,) = plan_of(cluster.member_snapshot(0, workers=None)).actions
     assert create.errors == {"AlreadyExists": OnError.IGNORE}

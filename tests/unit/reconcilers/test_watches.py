@@ -200,7 +200,9 @@ def test_a_workload_of_workers_concerns_the_leader_that_owns_it_by_name() -> Non
     for event in (Create(workload()), Delete(workload()), Update(workload(), workload())):
         requests = dict.fromkeys(owner_pod_requests(event))
         assert list(requests) == [Request("ns", "llm-0", "Pod")]
-        assert all(r.payload == PodWork(("llm", "0")) for r in requests)
+        owner = workload()["metadata"]["ownerReferences"][0]["uid"]
+        bereft = owner if isinstance(event, Delete) else ""
+        assert all(r.payload == PodWork(("llm", "0"), bereft=bereft) for r in requests)
         assert {group_lane(r) for r in requests} == {("ns", "llm", "0")}
 
 
