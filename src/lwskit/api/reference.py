@@ -30,7 +30,8 @@ _PODS: Final = "all pods"
 _LEADERS: Final = "leader pods"
 _WORKERS: Final = "worker pods"
 _SUBGROUPED: Final = "pods of sets with sub-groups"
-_TPU: Final = "containers that ask for TPUs"
+_IN_SUBGROUPS: Final = f"{_SUBGROUPED}; not leaders with `{names.SUBGROUP_LEADER_EXCLUDED}`"
+_TPU: Final = "containers that ask for TPUs; with sub-groups only the first of a pod"
 _CONTAINERS: Final = "all containers and init containers"
 
 
@@ -76,10 +77,10 @@ LABELS: Final = (
         f"{ADMISSION} (leaders), {GROUPS} (workers)",
         f"{GROUPS}, selectors, terms of exclusive placement",
     ),
-    Entry(names.SUBGROUP_INDEX_LABEL, _SUBGROUPED, "number of the sub-group", ADMISSION, f"{ADMISSION} (TPUs)"),
+    Entry(names.SUBGROUP_INDEX_LABEL, _IN_SUBGROUPS, "number of the sub-group", ADMISSION, f"{ADMISSION} (TPUs)"),
     Entry(
         names.SUBGROUP_KEY_LABEL,
-        _SUBGROUPED,
+        _IN_SUBGROUPS,
         "40 hexadecimal digits, unique in the namespace",
         ADMISSION,
         "terms of exclusive placement",

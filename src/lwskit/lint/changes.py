@@ -33,12 +33,17 @@ def applied(written: Obj, old: Obj) -> Obj:
 
 def check(old: Obj, new: Obj) -> Iterator[Fault]:
     """What follows from storing `new` in place of `old`, both with their defaults."""
-    yield from _rolls(old, new)
-    before = _claims(old)
-    if before != _claims(new):
-        text = "StatefulSets refuse another list of volume claim templates: the change never reaches any group"
-        hint = "delete the set and create it anew, or undo the change"
+    yield from _startup(old, new)
+    if _claims(old) != _claims(new):
+        # Nothing else of the change happens either, so nothing else is told of it.
+        text = (
+            "StatefulSets refuse another list of volume claim templates: the change never reaches any group, and "
+            "every later one, scaling included, is stuck until this is taken back"
+        )
+        hint = "undo it, or delete the set and create it anew"
         yield Fault(CLAIMS_IMMUTABLE, f"{TEMPLATE}.volumeClaimTemplates", text, hint)
+        return
+    yield from _rolls(old, new)
     yield from _waits(old, new)
     fewer = spec.replicas(new)
     if fewer < spec.replicas(old):
@@ -78,13 +83,20 @@ def _claims(lws: Obj) -> Sequence[Obj] | None:
         return None
 
 
-def _waits(old: Obj, new: Obj) -> Iterator[Fault]:
-    """What is read only when workers of a group are made."""
-    if spec.size(new) == 1 or not spec.replicas(new):
-        return
-    if spec.startup_policy(old) != spec.startup_policy(new):
+def _has_workers(lws: Obj) -> bool:
+    return spec.size(lws) > 1 and spec.replicas(lws) > 0
+
+
+def _startup(old: Obj, new: Obj) -> Iterator[Fault]:
+    if _has_workers(new) and spec.startup_policy(old) != spec.startup_policy(new):
         text = "a changed startupPolicy applies to groups that are made from now on; those that run stay as they are"
         yield Fault(AT_NEXT_RESTART, "spec.startupPolicy", text)
+
+
+def _waits(old: Obj, new: Obj) -> Iterator[Fault]:
+    """What workers get only when they are made."""
+    if not _has_workers(new):
+        return
     for what, before, after in (
         ("labels", labels_of(old), labels_of(new)),
         ("annotations", annotations_of(old), annotations_of(new)),

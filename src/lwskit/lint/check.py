@@ -17,7 +17,7 @@ from lwskit.lint.findings import (
     Place,
     Severity,
 )
-from lwskit.lint.hints import hinted
+from lwskit.lint.hints import hinted, quoted
 from lwskit.lint.server import Server
 from lwskit.lint.source import Note, Part, SourceError, documents, locate
 from lwskit.runtime.objects import Obj
@@ -172,7 +172,7 @@ def _set(
         else:
             seen[where, name] = place
     if answer.stored is None or answer.refusals:
-        for fault in answer.refusals:
+        for fault in map(quoted, answer.refusals):
             yield finding(fault if answer.stored is None else hinted(fault, answer.stored, before))
         return
     yield from map(finding, rules.check(answer.stored, item.data, server))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from lwskit.api import names
 from lwskit.groups import spec
@@ -13,6 +14,24 @@ from lwskit.lint.rules.paths import SUBGROUPS, TEMPLATE
 from lwskit.runtime.objects import Obj
 
 _GATE = f"requires the {names.WORKLOAD_AWARE_SCHEDULING_GATE} feature gate"
+
+_NOT_TEXT: Final = re.compile(
+    r'must be of type string: "(boolean|integer|number)"|cannot unmarshal (bool|number)\b.* of type string'
+)
+"""How a server says that it wants a text, and got what a scalar without quotes may be."""
+_CALLED: Final = {"bool": "boolean", "integer": "number"}
+
+
+def quoted(fault: Fault) -> Fault:
+    """The refusal with a hint to quote the value, if it was read as a boolean or a number where text is wanted."""
+    found = _NOT_TEXT.search(fault.message)
+    if found is None:
+        return fault
+    kind = found[1] or found[2]
+    text = (
+        f"text is wanted here, and without quotes the value is read as a {_CALLED.get(kind, kind)}: write it in quotes"
+    )
+    return replace(fault, hint=text)
 
 
 def hinted(fault: Fault, lws: Obj, old: Obj | None) -> Fault:

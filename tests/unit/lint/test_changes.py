@@ -133,8 +133,18 @@ def test_what_waits_for_the_next_restart() -> None:
 
 def test_claims_that_statefulsets_refuse() -> None:
     old, new = (lws(template={"volumeClaimTemplates": [claim(s)]}) for s in ("1Gi", "2Gi"))
-    assert codes(new, old) == ["LWS503", "LWS501"]
-    assert codes(lws(), old) == ["LWS501", "LWS503"]
+    assert codes(new, old) == ["LWS503"]
+    assert codes(lws(), old) == ["LWS503"]
+    assert "every later one, scaling included, is stuck" in only("LWS503", new, old).fault.message
+
+
+def test_beside_changed_claims_nothing_is_said_to_happen() -> None:
+    old = lws(replicas=5, template={"volumeClaimTemplates": [claim("1Gi")]})
+    changed = {"replicas": 3, "container": {"image": "img:v2"}, "meta": {"labels": {"team": "a"}}}
+    same_claims = lws(**changed, template={"volumeClaimTemplates": [claim("1Gi")]})
+    other_claims = lws(**changed, template={"volumeClaimTemplates": [claim("2Gi")]})
+    assert sorted(codes(same_claims, old)) == ["LWS501", "LWS502", "LWS504"]
+    assert codes(other_claims, old) == ["LWS503"]
 
 
 def test_claims_of_which_only_dropped_fields_change_are_left_as_they_are() -> None:

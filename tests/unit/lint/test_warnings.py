@@ -19,6 +19,7 @@ LEADER = f"{TEMPLATE}.leaderTemplate"
 RACK = {f"{P}exclusive-topology": "rack"}
 TPU = {"resources": {"limits": {"google.com/tpu": 4}}}
 SUB_2 = {"subGroupSize": 2}
+TWO_WITH_TPUS: list[dict[str, Any]] = [{"name": name, "image": "img:v1", **TPU} for name in "ab"]
 
 
 def claim(**more: Any) -> dict[str, Any]:
@@ -295,6 +296,24 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"container": env(("TPU_PROCESS_PORT", "9000"), **TPU)},
     ),
     (
+        "LWS413",
+        f"{WORKER}.spec.containers[1].resources",
+        {"worker": {"containers": TWO_WITH_TPUS}, "template": {"size": 4, "subGroupPolicy": SUB_2}},
+        {"worker": {"containers": TWO_WITH_TPUS}, "template": {"size": 4}},
+    ),
+    (
+        "LWS413",
+        f"{LEADER}.spec.initContainers[0].resources",
+        {
+            "leader": {"containers": TWO_WITH_TPUS[:1], "initContainers": TWO_WITH_TPUS[1:]},
+            "template": {"size": 4, "subGroupPolicy": SUB_2},
+        },
+        {
+            "leader": {"containers": TWO_WITH_TPUS[:1], "initContainers": [{"name": "b", "image": "i"}]},
+            "template": {"size": 4, "subGroupPolicy": SUB_2},
+        },
+    ),
+    (
         "LWS421",
         f"{TEMPLATE}.volumeClaimTemplates[0].spec.dataSource",
         {"template": {"volumeClaimTemplates": [claim(dataSource={"kind": "VolumeSnapshot", "name": "s"})]}},
@@ -470,3 +489,26 @@ def test_the_number_of_groups_from_which_on_a_share_is_one(share: int) -> None:
     assert ("LWS207" in codes(text)) is bool(zero)
     for message in found:
         assert message.startswith(f"scaled to {zero[-1]} groups or fewer" if len(zero) > 1 else "scaled to 1 group")
+
+
+@pytest.mark.parametrize(
+    ("bad", "kind"),
+    [
+        ({"container": {"env": [{"name": "A", "value": True}]}}, "boolean"),
+        ({"container": {"args": ["--port", 8080]}}, "number"),
+        ({"container": {"args": [1.5]}}, "number"),
+        ({"worker": {"nodeSelector": {"gpu": True}}}, "boolean"),
+        ({"meta": {"annotations": {"a": 1}}}, "number"),
+        ({"meta": {"labels": {"a": True}}}, "boolean"),
+    ],
+)
+def test_text_that_was_read_as_something_else_wants_quotes(bad: dict[str, Any], kind: str) -> None:
+    found = only("LWS002", lws(**bad))
+    assert found.fault.hint == (
+        f"text is wanted here, and without quotes the value is read as a {kind}: write it in quotes"
+    )
+
+
+@pytest.mark.parametrize("bad", [{"template": {"size": "3"}}, {"container": {"command": "a"}}, {"startupPolicy": "No"}])
+def test_quotes_are_no_hint_where_they_do_not_help(bad: dict[str, Any]) -> None:
+    assert only("LWS002", lws(**bad)).fault.hint == ""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lwskit.api import names
 from lwskit.groups import spec
-from lwskit.lint.findings import ENV_REPLACED, ENV_SUPPRESSES_TPU, Fault
+from lwskit.lint.findings import ENV_REPLACED, ENV_SUPPRESSES_TPU, TPU_FIRST_ONLY, Fault
 from lwskit.lint.rules.paths import containers, templates
 from lwskit.runtime import quantity
 from lwskit.runtime.objects import Obj
@@ -27,6 +27,12 @@ def check(lws: Obj) -> Iterator[Fault]:
         suppressed = any(_names(c) & _SUPPRESSING for path, c in found if path in tpu[:1])
         for path, container in found:
             yield from _variables(path, container, path in given and not suppressed, path in tpu[:1])
+        for path in () if suppressed else tpu[len(given) :]:
+            text = (
+                "with sub-groups only the first container of a pod that asks for TPUs is given the variables for them"
+            )
+            hint = "ask for all TPUs in one container, or set the variables of the others yourself"
+            yield Fault(TPU_FIRST_ONLY, f"{path}.resources", text, hint)
 
 
 def _variables(path: str, container: Mapping[str, Any], tpu: bool, first: bool) -> Iterator[Fault]:
