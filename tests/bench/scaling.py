@@ -98,7 +98,8 @@ def life(groups: int) -> TimedCluster:
     cluster.decided()
     cluster.decided()
     cluster.get_ready()
-    assert cluster.counts == f"{groups}/{groups}" and cluster.target == (groups, 0), (cluster.counts, cluster.target)
+    assert cluster.counts == f"{groups}/{groups}", cluster.counts
+    assert cluster.target == (groups, 0), cluster.target
     return cluster
 
 

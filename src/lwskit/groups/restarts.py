@@ -29,6 +29,11 @@ from lwskit.runtime.objects import (
 )
 from lwskit.runtime.plan import Decision, Delete, Event, NeedFresh, OnError, Plan
 
+POD_LOST, CONTAINER_RESTART, AFTER_BACKOFF = "pod_lost", "container_restart", "after_backoff"
+CAUSES = (POD_LOST, CONTAINER_RESTART, AFTER_BACKOFF)
+"""Why a group is restarted: a pod of it was deleted or failed for good, a container of it restarted, or either happened
+earlier and the group's back-off is over."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -120,6 +125,17 @@ def judge(snapshot: MemberSnapshot, pod: Obj, lws: Obj, workers: Kind) -> Verdic
         what = "failed earlier" if pending else "was lost" if lost else "had a container restart"
         return Verdict(Plan((*allowed, _recreate(lws, leader, pending or pod["metadata"]["name"], what))), "")
     return Verdict(allowed, "")
+
+
+def cause(snapshot: MemberSnapshot, decision: Decision) -> str:
+    """Which of `CAUSES` a decision restarts the pod's group for, empty if it restarts none."""
+    actions = decision.actions if isinstance(decision, Plan) else ()
+    reasons = {action.on_success.reason for action in actions if isinstance(action, Delete) and action.on_success}
+    if names.EVENT_RECREATE_GROUP not in reasons or snapshot.pod is None:
+        return ""
+    if snapshot.leader is not None and budget.cause_of_pending(snapshot.leader):
+        return AFTER_BACKOFF
+    return POD_LOST if snapshot.deleted or is_deleting(snapshot.pod) else CONTAINER_RESTART
 
 
 def _held(hold: budget.Hold) -> Verdict:

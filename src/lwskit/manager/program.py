@@ -12,6 +12,7 @@ from lwskit.backends.registry import Backends
 from lwskit.groups.ports import PodScheduler
 from lwskit.manager.options import ElectionOptions, Options
 from lwskit.reconcilers.setup import group_controller, set_controller
+from lwskit.reconcilers.stats import SetStats
 from lwskit.reconcilers.watches import Watches
 from lwskit.runtime.cache.cache import Cache
 from lwskit.runtime.client.client import Client
@@ -54,9 +55,11 @@ class Program:
         writer = fenced(client, self.elector) if self.elector is not None else client
         executor = Executor(writer, self.cache, self.recorder, clock, FIELD_MANAGER)
         self.manager = Manager(clock, rng, self.elector, options.graceful_timeout)
+        self.stats = SetStats()
+        """What the controllers count of sets."""
         self.controllers = (
-            set_controller(self.watches, executor, clock, rng, options.concurrency),
-            group_controller(self.watches, executor, clock, rng, options.concurrency),
+            set_controller(self.watches, executor, clock, rng, options.concurrency, self.stats),
+            group_controller(self.watches, executor, clock, rng, options.concurrency, self.stats),
         )
         self.admission: Mapping[str, Handler] = handlers(rng, scheduler, support=options.scheduling)
         for runnable in (self.recorder, self.cache, *self.controllers):

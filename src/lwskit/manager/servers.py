@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lwskit.manager.options import Options, WebhookOptions
 from lwskit.manager.program import Program
+from lwskit.reconcilers.metrics import SetMetrics
 from lwskit.runtime.access import ReviewFilter
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock
@@ -80,6 +81,7 @@ def add_servers(
     metrics.add_recorder(program.recorder)
     for controller in program.controllers:
         metrics.add_controller(controller)
+    metrics.registry.register(SetMetrics(program.watches, program.stats))
     if program.elector is not None:
         metrics.add_elector(program.elector)
     webhooks = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from lwskit.groups import identity, ordinal, ownership
 from lwskit.groups.model import SetSnapshot
+from lwskit.reconcilers.stats import SetStats
 from lwskit.reconcilers.watches import BY_SET, Watches, read
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.execute import Executor, Fresh, reconcile
@@ -21,11 +22,12 @@ class OrdinalReconciler:
     Raises ConfigurationError when built with a backend that cannot keep ordinals or pause at a partition.
     """
 
-    def __init__(self, watches: Watches, executor: Executor, clock: Clock) -> None:
+    def __init__(self, watches: Watches, executor: Executor, clock: Clock, stats: SetStats | None = None) -> None:
         ordinal.check(watches.backends.leaders)
         self._watches = watches
         self._executor = executor
         self._clock = clock
+        self._stats = stats or SetStats()
 
     async def __call__(self, request: Request) -> Result:
         """Observe, decide, execute. Raises what the decision or a request raises; cancelling ends it between writes."""
@@ -35,6 +37,7 @@ class OrdinalReconciler:
         """All that a decision about the set is made from, without a request to the server."""
         watches, key = self._watches, request.key
         lws = read(fresh, watches.sets.kind, key, watches.sets.store)
+        self._stats.seen(key, lws, self._clock.monotonic())
         if lws is None:
             return SetSnapshot(now=self._clock.now(), lws=None)
         kind = watches.backends.leaders.kind

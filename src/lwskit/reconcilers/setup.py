@@ -7,6 +7,7 @@ from functools import partial
 
 from lwskit.reconcilers.group import GroupReconciler
 from lwskit.reconcilers.ordinal import OrdinalReconciler
+from lwskit.reconcilers.stats import SetStats
 from lwskit.reconcilers.watches import (
     Watches,
     group_lane,
@@ -33,10 +34,15 @@ decided in between would be written, told in an event, and be out of date at onc
 
 
 def set_controller(
-    watches: Watches, executor: Executor, clock: Clock, rng: random.Random, concurrency: int = CONCURRENCY
+    watches: Watches,
+    executor: Executor,
+    clock: Clock,
+    rng: random.Random,
+    concurrency: int = CONCURRENCY,
+    stats: SetStats | None = None,
 ) -> Controller:
     """The controller `leaderworkerset`: `concurrency` sets at once (specification: 20 §2.1)."""
-    builder = Builder(OrdinalReconciler(watches, executor, clock), clock=clock, rng=rng, name="leaderworkerset")
+    builder = Builder(OrdinalReconciler(watches, executor, clock, stats), clock=clock, rng=rng, name="leaderworkerset")
     builder.for_(watches.sets)
     for informer in watches.workloads.values():
         builder.watches(informer, set_requests)
@@ -48,10 +54,15 @@ def set_controller(
 
 
 def group_controller(
-    watches: Watches, executor: Executor, clock: Clock, rng: random.Random, concurrency: int = CONCURRENCY
+    watches: Watches,
+    executor: Executor,
+    clock: Clock,
+    rng: random.Random,
+    concurrency: int = CONCURRENCY,
+    stats: SetStats | None = None,
 ) -> Controller:
     """The controller `pod`: `concurrency` groups at once, the pods of one group one after another (20 §10.1)."""
-    builder = Builder(GroupReconciler(watches, executor, clock), clock=clock, rng=rng, name="pod")
+    builder = Builder(GroupReconciler(watches, executor, clock, stats), clock=clock, rng=rng, name="pod")
     builder.watches(watches.pods, pod_requests)
     workers = watches.workloads[watches.backends.workers.kind]
     builder.watches(workers, owner_pod_requests, workload_came_or_went)

@@ -1,0 +1,68 @@
+"""What the manager counts of sets while they live."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from lwskit.groups.restarts import CONTAINER_RESTART, POD_LOST
+from lwskit.manager.program import Program
+from lwskit.reconcilers.metrics import SetMetrics
+from lwskit.runtime.kinds import POD
+from lwskit.testing.cluster import Runnable, TestCluster
+from tests.scenarios.manager import manager
+from tests.scenarios.support import Sets
+
+
+@pytest.fixture
+def programs() -> list[Program]:
+    """The managers that have run."""
+    return []
+
+
+@pytest.fixture
+def cluster_runnables(programs: list[Program]) -> Sequence[Runnable]:
+    """The manager, remembered."""
+
+    @asynccontextmanager
+    async def remembered(cluster: TestCluster) -> AsyncIterator[Program]:
+        async with manager(cluster) as program:
+            programs.append(program)
+            yield program
+
+    return (remembered,)
+
+
+async def test_restarts_are_counted_by_cause_and_changes_are_timed(
+    cluster: TestCluster, sets: Sets, programs: list[Program]
+):
+    """A lost worker and a restarted container count once each; a rollout counts none, and is timed."""
+    registry = CollectorRegistry()
+    registry.register(SetMetrics(programs[0].watches, programs[0].stats))
+    labels = {"namespace": (await sets.running())["metadata"]["namespace"], "name": "llm"}
+
+    def restarts(cause: str) -> float | None:
+        return registry.get_sample_value("lwskit_group_restarts_total", {**labels, "cause": cause})
+
+    await sets.settled()
+    assert registry.get_sample_value("lwskit_change_to_ready_seconds_count") == 1
+    assert restarts(POD_LOST) is None
+    await cluster.delete(POD, "llm-0-1")
+    async with cluster.kubelet.playing():
+        await sets.settled()
+    await sets.ready()
+    assert (restarts(POD_LOST), restarts(CONTAINER_RESTART)) == (1, 0)
+    await cluster.kubelet.restart_container("llm-1-2")
+    async with cluster.kubelet.playing():
+        await sets.settled()
+    await sets.ready()
+    await sets.set_image("registry.example/other:2")
+    async with cluster.kubelet.playing():
+        await sets.settled()
+    await sets.ready()
+    await sets.settled()
+    assert (restarts(POD_LOST), restarts(CONTAINER_RESTART)) == (1, 1)
+    assert registry.get_sample_value("lwskit_change_to_ready_seconds_count") == 2
