@@ -14,7 +14,12 @@ CLEAN, FOUND, UNREADABLE = 0, 1, 2
 
 @click.command("lint")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option("--old", metavar="FILE", help="The sets as they are now: also tells what a change does to their groups.")
+@click.option(
+    "--old",
+    metavar="FILE",
+    multiple=True,
+    help="The sets as they are now: also tells what a change does to their groups; may be repeated.",
+)
 @click.option(
     "-o", "--output", type=click.Choice(OUTPUT_NAMES), default="text", show_default=True, help="The form of the report."
 )
@@ -32,7 +37,7 @@ CLEAN, FOUND, UNREADABLE = 0, 1, 2
 def command(
     context: click.Context,
     files: tuple[str, ...],
-    old: str | None,
+    old: tuple[str, ...],
     output: str,
     strict: bool,
     ignore: tuple[str, ...],
@@ -41,8 +46,8 @@ def command(
 ) -> None:
     """Check manifests without a cluster: refusals with their place, and warnings.
 
-    FILE is a file of YAML or JSON, - for standard input, or a folder, for its *.yaml, *.yml and *.json. Other kinds
-    than LeaderWorkerSet are skipped.
+    FILE, also that of --old, is a file of YAML or JSON, - for standard input, or a folder, for its *.yaml, *.yml and
+    *.json. Other kinds than LeaderWorkerSet are skipped.
     """
     # What lint needs is imported here, so that --help stays quick.
     from lwskit.api.validation import NO_SCHEDULING, SchedulingSupport
@@ -58,12 +63,12 @@ def command(
             raise click.BadParameter(f"there is no code {code!r}; docs/lint.md lists them", param_hint="--ignore")
         if CODES[code].severity is Severity.ERROR:
             raise click.BadParameter(f"{code} is no warning, and cannot be ignored", param_hint="--ignore")
-    if [*files, old].count("-") > 1:
+    if [*files, *old].count("-") > 1:
         raise click.UsageError("- can be given once: standard input ends when it has been read")
     support = SchedulingSupport(gate=True, provider=scheduler) if scheduler else NO_SCHEDULING
     server = Server(support)
     try:
-        known = stored(reading.read([old], sys.stdin.buffer), server, namespace) if old else {}
+        known = stored(reading.read(old, sys.stdin.buffer), server, namespace)
     except SourceError as error:
         click.echo(f"--old: {error}", err=True)
         context.exit(UNREADABLE)

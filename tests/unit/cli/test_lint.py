@@ -155,6 +155,20 @@ def test_the_namespace_of_sets_without_one(clean: Path, tmp_path: Path) -> None:
     assert "LWS501" in run(clean, "--old", old, "-n", "team").stdout
 
 
+def test_sets_as_they_are_may_come_from_several_places(tmp_path: Path) -> None:
+    new, base = tmp_path / "new.yaml", tmp_path / "base"
+    changed = {"container": {"image": "img:v2"}}
+    new.write_text("---\n".join(lws(name, **changed) for name in ("a", "b", "fresh")))
+    base.mkdir()
+    (base / "a.yaml").write_text(lws("a"))
+    empty = tmp_path / "empty.yaml"
+    empty.write_text("")
+    result = run(new, "--old", base, "--old", "-", "--old", empty, "--output", "json", stdin=lws("b"))
+    findings = json.loads(result.stdout)["findings"]
+    assert [(f["code"], f["name"]) for f in findings] == [("LWS501", "a"), ("LWS501", "b")]
+    assert run(new, "--old", "-", "--old", "-", stdin="").exit_code == 2
+
+
 def test_scheduling_needs_the_gate(tmp_path: Path) -> None:
     file = tmp_path / "set.yaml"
     file.write_text(lws(scheduling={}))
