@@ -31,7 +31,7 @@ from lwskit.runtime.plan import Decision, Delete, Event, NeedFresh, OnError, Pla
 
 POD_LOST, CONTAINER_RESTART, AFTER_BACKOFF = "pod_lost", "container_restart", "after_backoff"
 CAUSES = (POD_LOST, CONTAINER_RESTART, AFTER_BACKOFF)
-"""Why a group is restarted: a pod of it was deleted or failed for good, a container of it restarted, or either happened
+"""Why a group is restarted: a pod of it was deleted, a container of it restarted, or either happened
 earlier and the group's back-off is over."""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lwskit.api import names
-from lwskit.groups import counters, gates, member, ordinal
+from lwskit.groups import counters, gates, member, ordinal, restarts
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import DecisionError, MemberSnapshot
 from lwskit.runtime.kinds import NAMESPACE, POD, STATEFUL_SET
@@ -584,3 +584,21 @@ def test_a_gated_leader_is_admitted_or_says_what_it_waits_for() -> None:
     event = plan.actions[0].on_success
     assert event is not None
     assert (event.reason, event.note) == ("GroupReplacementAdmitted", "Leader pod x-0 admitted for scheduling")
+
+
+# What is counted ------------------------------------------------------------------------------------------------------
+
+
+def test_the_cause_of_a_restart_is_told_of_its_decision() -> None:
+    cluster = cluster_with(lived=10, restartBackoff={})
+    pending = annotated(cluster.leaders[0], **{"group-recreate-pending": "x-0-1"})
+    container = {**cluster.leaders[0], "status": {"phase": "Running", "containerStatuses": [{"restartCount": 1}]}}
+    for snapshot, cause in (
+        (about(cluster), restarts.POD_LOST),
+        (about(cluster, container, leader=container), restarts.CONTAINER_RESTART),
+        (about(cluster, pending, leader=pending), restarts.AFTER_BACKOFF),
+        (about(cluster, pending, leader=pending, live=frozenset()), ""),
+        (about(cluster, cluster.leaders[0]), ""),
+        (about(cluster_with(lived=4, restartBackoff={})), ""),
+    ):
+        assert restarts.cause(snapshot, decide(snapshot)) == cause
