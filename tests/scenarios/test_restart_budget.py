@@ -75,12 +75,18 @@ async def test_f28_a_budget_of_one(cluster: TestCluster, sets: Sets):
     assert await counts(sets) == {"0": 1, "1": 1}
     other = await sets.pod_uids(group=1)
     async with cluster.observe(POD) as observer:
+
+        async def both_went() -> None:
+            gone = [c.obj["metadata"]["name"] for c in observer.changes if c.type == "DELETED"]
+            # The watch may be behind what was read.
+            assert {"llm-0", "llm-0-1"} <= {*gone}
+            assert gone.index("llm-0-1") < gone.index("llm-0")
+
         await recover(cluster, "llm-0")
         await comes_back(sets, pods)
+        await cluster.eventually(both_went)
     assert await counts(sets) == {"1": 1}
     assert await sets.pod_uids(group=1) == other
-    gone = [c.obj["metadata"]["name"] for c in observer.changes if c.type == "DELETED"]
-    assert gone.index("llm-0-1") < gone.index("llm-0")
     await cluster.eventually(lambda: _healthy(sets))
     await fails_and_comes_back(cluster, sets, "llm-0-1", 0)
     assert await counts(sets) == {"0": 1, "1": 1}
