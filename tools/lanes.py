@@ -19,8 +19,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Lock
 
 from tools.controlplane import plane
 from tools.served import Cluster, LaneError, Program, await_collector, await_webhooks
@@ -39,8 +41,12 @@ DIFFERENTIAL = ["--faults", "--seed", "1", "--steps", "100", "--sequences", "40"
 """What is compared unless something else is asked for: each known fault and 4000 steps, less on a very slow machine."""
 LEFT_OUT = ("statefulset",)
 """Controllers that tests play themselves, each on a control plane of its own."""
+FOLDERS = ("tests/scenarios", "tests/real")
+SIDE_BY_SIDE = 2
+"""Control planes that the lane `real` has at the same time."""
 NOTHING_TO_RUN = 5
 """What pytest ends with when no test is selected."""
+_STARTING = Lock()
 EVENT = re.compile(r"  [+-]snapshots\.[^.]+\.event\[")
 
 
@@ -148,7 +154,7 @@ def conformance(arguments: argparse.Namespace) -> int:
 def _prepare(control: plane.Plane) -> None:
     """Bring the CRDs and wait until the garbage collector knows them, so that the first scenario finds it at work."""
     cluster = Cluster.read(control.kubeconfig, control.folder)
-    with Program(["run", "--kubeconfig", str(control.kubeconfig)], OUTPUT / "prepare.log") as program:
+    with Program(["run", "--kubeconfig", str(control.kubeconfig)], control.folder / "prepare.log") as program:
         await_webhooks(cluster, program)
         await_collector(cluster, program)
 
@@ -156,34 +162,55 @@ def _prepare(control: plane.Plane) -> None:
 def real(pytest_arguments: Sequence[str]) -> int:
     """The lane `real`: the scenario files against a real control plane, and tests of our own against further ones.
 
+    Without files named the work is shared out to control planes that run side by side: it waits for most of its time.
     What plays a controller itself has a control plane without that one (the variable LWSKIT_WITHOUT of the plugin).
     Returns pytest's exit code, of several the first that is not 0.
     """
     try:
         programs = plane.find()
-        codes = [_scenarios(programs, name, pytest_arguments) for name in ("", *LEFT_OUT)]
     except plane.Unavailable as e:
         print(f"skipped, the scenarios on a real control plane: {e}")
         return 0
+    named = any(Path(argument.partition("::")[0]).exists() for argument in pytest_arguments)
+    tests = [[]] if named else shares(lane_files(pytest_arguments), SIDE_BY_SIDE)
+    scenarios = [] if named else ["tests/scenarios"]
+    work: list[tuple[str, list[str]]] = [("", share) for share in tests] + [(name, scenarios) for name in LEFT_OUT]
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        codes = [*pool.map(lambda part: _scenarios(programs, part[0], part[1], pytest_arguments), work)]
     ran = [code for code in codes if code != NOTHING_TO_RUN]
     return next((code for code in ran if code), 0) if ran else NOTHING_TO_RUN
 
 
-def _scenarios(programs: plane.Programs, left_out: str, pytest_arguments: Sequence[str]) -> int:
+def lane_files(pytest_arguments: Sequence[str]) -> list[str]:
+    """The files of the lane, without those that `--ignore=FILE` names."""
+    ignored = {argument.removeprefix("--ignore=") for argument in pytest_arguments}
+    found = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("test_*.py"))
+    return [name for path in found if (name := str(path.relative_to(ROOT))) not in ignored]
+
+
+def shares(files: Sequence[str], count: int) -> list[list[str]]:
+    """Files dealt out in turns, so that neighbours, which are much alike, come to different shares."""
+    return [[*files[first::count]] for first in range(count)]
+
+
+def _scenarios(programs: plane.Programs, left_out: str, tests: Sequence[str], pytest_arguments: Sequence[str]) -> int:
     """The tests for a control plane that lacks one controller, or for a whole one; pytest's exit code."""
-    named = any(Path(argument.partition("::")[0]).exists() for argument in pytest_arguments)
-    tests = [] if named else ["tests/scenarios"] if left_out else ["tests/scenarios", "tests/real"]
     command = [sys.executable, "-m", "pytest", *tests, *pytest_arguments]
     env = {**os.environ, "LWSKIT_CLUSTER": "real", "LWSKIT_WITHOUT": left_out}
     look = subprocess.run([*command, "--collect-only", "-q"], env=env, cwd=ROOT, capture_output=True)
     if look.returncode == NOTHING_TO_RUN:
         return NOTHING_TO_RUN
-    without = f" without the controller {left_out}" if left_out else ""
-    print(f"scenarios on {programs.describe()}{without}", flush=True)
-    with plane.running(programs, without=[left_out] if left_out else []) as control:
+    with ExitStack() as stack:
+        # One after the other, so that no two are given the same ports.
+        with _STARTING:
+            control = stack.enter_context(plane.running(programs, without=[left_out] if left_out else []))
         _prepare(control)
         env["LWSKIT_KUBECONFIG"] = str(control.kubeconfig)
-        return subprocess.run(command, env=env, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
+        ran = subprocess.run(command, env=env, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    without = f" without the controller {left_out}" if left_out else ""
+    # At once, since others print too.
+    print(f"scenarios on {programs.describe()}{without}\n{ran.stdout}{ran.stderr}", flush=True)
+    return ran.returncode
 
 
 def differential(arguments: Sequence[str]) -> int:

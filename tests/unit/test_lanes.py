@@ -1,8 +1,8 @@
-"""What the lane of recorded cases makes of the comparison's output."""
+"""What the lane of recorded cases makes of the comparison's output, and how the real lane shares out its files."""
 
 from __future__ import annotations
 
-from tools.lanes import differing
+from tools.lanes import differing, lane_files, shares
 
 EVENT = '  -snapshots.ready.event[Normal/GroupsProgressing].note = "Created"'
 STATUS = "  +snapshots.ready.lws[sample].status.replicas = 2"
@@ -28,3 +28,16 @@ def test_a_case_that_stopped_or_was_not_heard_of_differs() -> None:
 
 def test_lists_of_faults_are_differences() -> None:
     assert differing(["a: nothing recorded in golden/a.json"], ["a"]) == {"a": False}
+
+
+def test_every_file_is_in_one_share() -> None:
+    files = lane_files([])
+    first, second = shares(files, 2)
+    assert sorted(first + second) == files
+    assert abs(len(first) - len(second)) <= 1
+    assert {name.split("/")[1] for name in files} == {"scenarios", "real"}
+
+
+def test_files_can_be_left_out() -> None:
+    left_out = "tests/scenarios/test_scale.py"
+    assert {*lane_files([])} - {*lane_files(["-x", f"--ignore={left_out}"])} == {left_out}
