@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
+import contextlib
 import random
 from collections.abc import Iterable
-from typing import Any
 
 from lwskit.runtime.cache.cache import Cache
 from lwskit.runtime.cache.store import Store
@@ -23,15 +22,16 @@ from lwskit.runtime.request import DONE, Request, Result
 
 FINALIZER = "kubernetes.io/pvc-protection"
 """What admission puts on every claim, and this controller takes off."""
+USED = "claims used"
+"""The index of pods by the claims that they mount."""
 
 
 def claims_used(pod: Obj) -> list[str]:
     """The names of the claims that a pod mounts, those made for its ephemeral volumes included."""
     used: list[str] = []
     for volume in pod["spec"].get("volumes") or ():
-        claim: dict[str, Any] | None = volume.get("persistentVolumeClaim")
-        if claim is not None:
-            used.append(claim["claimName"])
+        if volume.get("persistentVolumeClaim") is not None:
+            used.append(volume["persistentVolumeClaim"]["claimName"])
         elif volume.get("ephemeral") is not None:
             used.append(f"{pod['metadata']['name']}-{volume['name']}")
     return used
@@ -54,15 +54,13 @@ class Claims:
         claim = self._claims.get(Key(request.namespace, request.name))
         if claim is None or not is_deleting(claim) or not has_finalizer(claim, FINALIZER):
             return DONE
-        for pod in self._pods.list(request.namespace):
-            if pod["spec"].get("nodeName") and request.name in claims_used(pod):
-                return DONE
-        freed = copy.deepcopy(claim)
-        remove_finalizer(freed, FINALIZER)
-        try:
-            await self._client.update(PERSISTENT_VOLUME_CLAIM, freed)
-        except NotFound:
+        users = self._pods.by_index(USED, request.name, request.namespace)
+        if any(pod["spec"].get("nodeName") for pod in users):
             return DONE
+        freed = {**claim, "metadata": {**claim["metadata"]}}
+        remove_finalizer(freed, FINALIZER)
+        with contextlib.suppress(NotFound):
+            await self._client.update(PERSISTENT_VOLUME_CLAIM, freed)
         return DONE
 
 
@@ -74,5 +72,6 @@ def _requests(pod: Obj) -> Iterable[Request]:
 def build(client: Client, cache: Cache, clock: Clock, rng: random.Random, *, concurrency: int = 1) -> Controller:
     """The controller, to be run with the cache."""
     claims, pods = cache.informer(PERSISTENT_VOLUME_CLAIM), cache.informer(POD)
+    pods.add_index(USED, claims_used)
     builder = Builder(Claims(client, claims.store, pods.store).reconcile, clock=clock, rng=rng, name="claims")
     return builder.for_(claims, where(is_deleting)).watches(pods, from_map(_requests)).build(concurrency=concurrency)
