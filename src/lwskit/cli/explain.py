@@ -6,6 +6,8 @@ import json
 
 import click
 
+from lwskit.cli.cluster_options import cluster_options
+
 OK, NOT_OK = 0, 1
 
 
@@ -14,8 +16,7 @@ OK, NOT_OK = 0, 1
 @click.option("-n", "--namespace", default="default", show_default=True, help="The namespace of the set.")
 @click.option("--from", "dump", metavar="DUMP", help="A file of saved objects (- for standard input), not the cluster.")
 @click.option("-o", "--output", type=click.Choice(("text", "json")), default="text", show_default=True)
-@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig; else $KUBECONFIG, in-cluster, ~/.kube/config.")
-@click.option("--context", "context_name", metavar="NAME", help="Context in the kubeconfig.")
+@cluster_options
 @click.pass_context
 def command(
     context: click.Context,

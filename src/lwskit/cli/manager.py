@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from lwskit.api.configuration import parse_duration
+from lwskit.cli.cluster_options import cluster_options
 from lwskit.cli.interrupt import run_until_interrupted
 from lwskit.manager import options as manager_options
 from lwskit.manager.options import Flags
@@ -41,8 +42,7 @@ def _duration(context: click.Context, parameter: click.Parameter, value: str | N
 
 @click.command("manager", cls=GoFlags)
 @click.option("--config", "config_file", metavar="FILE", help="Configuration file; without it all defaults hold.")
-@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig; else $KUBECONFIG, in-cluster, ~/.kube/config.")
-@click.option("--context", "context_name", metavar="NAME", help="Context in the kubeconfig.")
+@cluster_options
 @click.option("--metrics-bind-address", metavar="ADDRESS", help=DEPRECATED + "Where metrics are served [:8443].")
 @click.option("--health-probe-bind-address", metavar="ADDRESS", help=DEPRECATED + "Where health is served [:8081].")
 @click.option("--leader-elect", type=bool, is_flag=False, flag_value="true", help="Reconcile only as leader [true].")

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from lwskit.cli.cluster_options import cluster_options
+
 OK, BAD = 0, 1
 CLUSTER = "cluster"
 
@@ -29,8 +31,7 @@ CLUSTER = "cluster"
     help="How groups become ready: highest-first, lowest-first, together, never, or groups such as 5,4,2.",
 )
 @click.option("-o", "--output", type=click.Choice(("text", "json")), default="text", show_default=True)
-@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig; else $KUBECONFIG, in-cluster, ~/.kube/config.")
-@click.option("--context", "context_name", metavar="NAME", help="Context in the kubeconfig.")
+@cluster_options
 @click.pass_context
 def command(
     context: click.Context,

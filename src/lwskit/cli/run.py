@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from lwskit.cli.cluster_options import cluster_options
 from lwskit.cli.interrupt import run_until_interrupted
 from lwskit.cli.logs import log_options
 from lwskit.manager import development, leases, version
@@ -25,8 +26,7 @@ LOOPBACK = "127.0.0.1"
 
 
 @click.command("run")
-@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig; else $KUBECONFIG, in-cluster, ~/.kube/config.")
-@click.option("--context", "context_name", metavar="NAME", help="Context in the kubeconfig.")
+@cluster_options
 @click.option("--namespace", default=DEFAULT_NAMESPACE, show_default=True, help="Namespace of the Lease.")
 @click.option("--webhook-port", default=0, type=click.IntRange(0, 65535), help="Port of the webhooks; 0 for any.")
 @click.option(

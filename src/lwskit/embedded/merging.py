@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from lwskit.embedded.strategic import go_text
+from lwskit.embedded.strategic import GO_TYPES, go_text
 from lwskit.embedded.structure import Node
 
 _MISSING: Any = object()
@@ -102,23 +102,13 @@ def _item_error(node: Node, item: Any) -> str:
 def _scalar_errors(scalar: str, value: Any, path: str) -> Iterator[tuple[str, str]]:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if scalar == "numeric" and not number:
-        yield path, f"expected numeric (int or float), got {_GO_NAMES[type(value)]}"
+        yield path, f"expected numeric (int or float), got {GO_TYPES[type(value)]}"
     if scalar == "string" and not isinstance(value, str):
         yield path, f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"
     if scalar == "boolean" and not isinstance(value, bool):
         yield path, f"expected boolean, got {_shown(value)}"
     if scalar == "any" and isinstance(value, dict | list):
         yield path, f"expected any scalar, got {_shown(value)}"
-
-
-_GO_NAMES = {
-    str: "string",
-    bool: "bool",
-    int: "int64",
-    float: "float64",
-    list: "[]interface {}",
-    dict: "map[string]interface {}",
-}
 
 
 def _shown(value: Any) -> str:

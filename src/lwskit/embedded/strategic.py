@@ -14,7 +14,7 @@ from lwskit.runtime.typed import Field, TypeRef, TypeTable
 
 _PATCH, _RETAIN = "$patch", "$retainKeys"
 _ORDER, _DELETE = "$setElementOrder/", "$deleteFromPrimitiveList/"
-_GO_TYPES = {
+GO_TYPES = {
     dict: "map[string]interface {}",
     list: "[]interface {}",
     str: "string",
@@ -22,6 +22,7 @@ _GO_TYPES = {
     float: "float64",
     bool: "bool",
 }
+"""What the real server's texts call the types of values."""
 
 
 def merge(document: Any, patch: Any, types: TypeTable, type_name: str | None) -> Any:
@@ -183,10 +184,10 @@ class _Merger:
         for given in [k for k in patch if k.startswith(_ORDER)]:
             order, name = patch.pop(given), given[len(_ORDER) :]
             if not isinstance(order, list):
-                raise _broken(f"expected a []interface {{}}, but received a {_GO_TYPES.get(type(order), '%!s(<nil>)')}")
+                raise _broken(f"expected a []interface {{}}, but received a {GO_TYPES.get(type(order), '%!s(<nil>)')}")
             for found in (old.get(name, []), patch.get(name, [])):
                 if not isinstance(found, list):
-                    shown = _GO_TYPES.get(type(found), "%!s(<nil>)")
+                    shown = GO_TYPES.get(type(found), "%!s(<nil>)")
                     raise _broken(f"expected a []interface {{}}, but received a {shown}")
             known, field = self._field(ref, name)
             key = field.merge_key if field else ""
@@ -227,7 +228,7 @@ def _check_order(patch: list[Any], order: list[Any], key: str) -> None:
         if key:
             for side in (items[at], place):
                 if not isinstance(side, dict):
-                    raise _broken(f"expected a map[string]interface {{}}, but received a {_GO_TYPES[type(side)]}")
+                    raise _broken(f"expected a map[string]interface {{}}, but received a {GO_TYPES[type(side)]}")
                 if key not in side:
                     raise _no_merge_key(side, key)
         if (items[at].get(key) == place.get(key)) if key else items[at] == place:

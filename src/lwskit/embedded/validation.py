@@ -9,7 +9,7 @@ from typing import Any
 from lwskit.embedded import crds, validate_apps, validate_core, validate_meta, validate_pod, validate_service
 from lwskit.embedded.failures import FieldError, forbidden_field, invalid_value
 from lwskit.embedded.resources import Resource
-from lwskit.embedded.strategic import go_text
+from lwskit.embedded.strategic import GO_TYPES, go_text
 from lwskit.runtime.objects import Obj
 
 Rules = Callable[[Obj, Obj | None], Iterable[FieldError]]
@@ -41,15 +41,6 @@ def _service(new: Obj, old: Obj | None) -> Iterable[FieldError]:
 def _template(new: Obj, old: Obj | None) -> Iterable[FieldError]:
     return validate_pod.template(new.get("template") or {}, "template")
 
-
-_GO_KINDS = {
-    str: "string",
-    bool: "bool",
-    int: "int64",
-    float: "float64",
-    list: "[]interface {}",
-    dict: "map[string]interface {}",
-}
 
 _STATUS_RULES: dict[str, Rules] = {
     "/services": lambda new, old: validate_service.status(new),
@@ -169,7 +160,7 @@ def _inaccessible(found: tuple[str, Any, bool] | None, empty: Any, wanted: type)
     path, value, end = found
     if end and type(value) is wanted:
         return
-    kind = _GO_KINDS.get(type(value), "<nil>" if end else "nil")
+    kind = GO_TYPES.get(type(value), "<nil>" if end else "nil")
     named = ("int64" if wanted is int else "string") if end else "map[string]interface{}"
     text = f".{path} accessor error: {go_text(value)} is of the type {kind}, expected {named}"
     yield invalid_value(f".{path}", empty, text)

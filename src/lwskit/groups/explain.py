@@ -273,16 +273,7 @@ class _Explaining:
             text = f"{_upper(holds.told(hold, settings))}."
             return self._said(State.PROGRESSING, "rolling", counts, text, waits=f"group {hold.group} to become ready")
         what = "the rollout" if self._is_rolling(groups, settings) else "the set"
-        return self._said(
-            self._state_of(about),
-            about.trouble.code,
-            counts,
-            f"Group {hold.group} holds {what}.",
-            *self._about(about),
-            waits=f"group {hold.group} to become ready",
-            advice=about.advice,
-            about=about,
-        )
+        return self._troubled(about, counts, f"Group {hold.group} holds {what}.")
 
     def _unready(self, unready: list[int], groups: Groups, settings: rollout.Settings) -> Explanation:
         about = grouptrouble.first(self.looking, unready)
@@ -292,11 +283,15 @@ class _Explaining:
             return self._said(State.PROGRESSING, "not-ready", counts, text, waits="it to become ready")
         others = len(unready) - 1
         rest = f" ({others} more are not ready either)" if others else ""
+        return self._troubled(about, counts, f"Group {about.group} is not ready{rest}.")
+
+    def _troubled(self, about: GroupTrouble, counts: str, sentence: str) -> Explanation:
+        """What is the matter with one group, which has to become ready."""
         return self._said(
             self._state_of(about),
             about.trouble.code,
             counts,
-            f"Group {about.group} is not ready{rest}.",
+            sentence,
             *self._about(about),
             waits=f"group {about.group} to become ready",
             advice=about.advice,

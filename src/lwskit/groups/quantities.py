@@ -5,7 +5,7 @@ Where quantities are follows from the table of types: a walk is made of it that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from lwskit.runtime import quantity, typed
@@ -39,7 +39,7 @@ def _walk(ref: typed.TypeRef, types: typed.TypeTable) -> Walk | None:
     inner = _walk(ref.element, types)
     if inner is None:
         return None
-    return _list(inner) if ref.shape == "list" else _map(inner)
+    return _each(list, enumerate, inner) if ref.shape == "list" else _each(dict, dict.items, inner)
 
 
 def _struct(name: str, types: typed.TypeTable) -> Walk | None:
@@ -63,36 +63,22 @@ def _struct(name: str, types: typed.TypeTable) -> Walk | None:
     return struct
 
 
-def _list(inner: Walk) -> Walk:
-    def items(value: Any) -> Any:
-        if type(value) is not list or len(value) > _MOST:
+def _each(kind: type, entries: Callable[[Any], Iterable[tuple[Any, Any]]], inner: Walk) -> Walk:
+    """The walk of a list's or a map's values; `entries` are their places with what is there."""
+
+    def each(value: Any) -> Any:
+        if type(value) is not kind or len(value) > _MOST:
             return value
         changed = value
-        for index, before in enumerate(value):
+        for place, before in entries(value):
             after = inner(before)
             if after is not before:
                 if changed is value:
                     changed = value.copy()
-                changed[index] = after
+                changed[place] = after
         return changed
 
-    return items
-
-
-def _map(inner: Walk) -> Walk:
-    def entries(value: Any) -> Any:
-        if type(value) is not dict or len(value) > _MOST:
-            return value
-        changed = value
-        for key, before in value.items():
-            after = inner(before)
-            if after is not before:
-                if changed is value:
-                    changed = value.copy()
-                changed[key] = after
-        return changed
-
-    return entries
+    return each
 
 
 def _spelled(value: Any) -> Any:

@@ -91,13 +91,13 @@ class Kubelet:
     async def _round(self) -> bool:
         """Make all pods ready that can be; tells whether there was one."""
         listed = await self._client.list(POD, self._namespace)
-        todo = [p for p in listed["items"] if _can_become_ready(p)]
-        for pod in todo:
+        unready = [p for p in listed["items"] if _can_become_ready(p)]
+        for pod in unready:
             try:
                 await self._write(pod, "Running", True)
             except (NotFound, Conflict):
                 continue
-        return bool(todo)
+        return bool(unready)
 
     async def _pod(self, name: str) -> Obj:
         return await self._client.get(POD, name, self._namespace)
