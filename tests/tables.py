@@ -32,12 +32,11 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """A rollout step by step: the set's settings, how many groups, and the rows that follow its steady state."""
+class Rollout:
+    """What is rolled out: a name for it and the set's settings."""
 
     name: str
     settings: dict[str, int]
-    rows: tuple[Row, ...]
 
     @property
     def replicas(self) -> int:
@@ -48,6 +47,13 @@ class Table:
     def rolling(self) -> dict[str, int]:
         """The set's `rollingUpdateConfiguration`."""
         return {name: value for name, value in self.settings.items() if name != "replicas"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Rollout):
+    """A rollout step by step: the set's settings, how many groups, and the rows that follow its steady state."""
+
+    rows: tuple[Row, ...]
 
 
 def _table(name: str, settings: dict[str, int], text: str) -> Table:
@@ -162,22 +168,10 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(Rollout):
     """A sequence of §7.7, for a cluster without StatefulSet controller: values hold with pods that a test relabels."""
 
-    name: str
-    settings: dict[str, int]
     steps: tuple[Step, ...]
-
-    @property
-    def replicas(self) -> int:
-        """`spec.replicas` of the set."""
-        return self.settings["replicas"]
-
-    @property
-    def rolling(self) -> dict[str, int]:
-        """The set's `rollingUpdateConfiguration`."""
-        return {name: value for name, value in self.settings.items() if name != "replicas"}
 
 
 def _steps(text: str) -> Iterator[Step]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 
 from lwskit.api import defaults
 from lwskit.api.validation import aggregate, validate_create, validate_update
+from tests.cases import patched
 from tests.unit.api.objects import CONFIG, TEMPLATE, lws, rolling
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance"
@@ -27,21 +27,6 @@ SCHEMA_CASES = {
     "name-upper",
     "labels-bad",
 }
-
-
-def patched(base: dict[str, Any], operations: list[dict[str, Any]]) -> dict[str, Any]:
-    """A copy of an object with JSON patch operations, of which the cases use replace and remove."""
-    out = copy.deepcopy(base)
-    for operation in operations:
-        *parents, last = operation["path"].strip("/").split("/")
-        target = out
-        for parent in parents:
-            target = target[parent]
-        if operation["op"] == "remove":
-            target.pop(last, None)
-        else:
-            target[last] = operation["value"]
-    return out
 
 
 def cases(name: str, step: str) -> list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]]:

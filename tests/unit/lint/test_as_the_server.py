@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 from collections.abc import AsyncIterator
@@ -25,27 +24,13 @@ from lwskit.runtime.client.transport import HttpRequest
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.kinds import CUSTOM_RESOURCE_DEFINITION
 from lwskit.runtime.objects import Obj
+from tests.cases import patched
 from tests.unit.lint.support import codes, findings, lws, only, server
 
 CASES = Path(__file__).parents[2] / "conformance" / "cases"
 DENIED = 'admission webhook "vleaderworkerset.kb.io" denied the request: '
 PATH = "/apis/leaderworkerset.x-k8s.io/v1/namespaces/default/leaderworkersets"
 INVALID = 'LeaderWorkerSet.leaderworkerset.x-k8s.io "'
-
-
-def patched(base: Obj, operations: list[dict[str, Any]]) -> Obj:
-    """A copy of an object with the JSON patch operations of a case, which are replace and remove."""
-    out = copy.deepcopy(base)
-    for operation in operations:
-        *parents, last = operation["path"].strip("/").split("/")
-        target = out
-        for parent in parents:
-            target = target[parent]
-        if operation["op"] == "remove":
-            target.pop(last, None)
-        else:
-            target[last] = operation["value"]
-    return out
 
 
 def played(name: str, step: str) -> list[Any]:
