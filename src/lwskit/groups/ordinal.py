@@ -95,7 +95,10 @@ def decide(snapshot: SetSnapshot, leaders: LeaderBackend) -> Decision:
     actions += _reclaimed(lws, target, ordinals)
     actions.append(_apply(lws, leaders, now, target, revision, ordinals))
     actions += _shared_service(snapshot, lws)
+    counts = status.count(groups, spec.replicas(lws), spec.partition(lws))
     if now is None:
+        # The first status comes with the leaders: what is written only after them may find all of them ready.
+        actions += [] if lws.get("status") else _status(snapshot, lws, 0, counts)
         return _counted(snapshot, lws, leaders, target, "", Plan(tuple(actions), note=target.why))
     if snapshot.state.strays:
         reason = (
@@ -103,8 +106,7 @@ def decide(snapshot: SetSnapshot, leaders: LeaderBackend) -> Decision:
         )
         plan = Plan(tuple(actions), Result(requeue=True, reason=reason), reason)
         return _counted(snapshot, lws, leaders, target, "", plan)
-    counts = status.count(groups, spec.replicas(lws), spec.partition(lws))
-    actions += _status(snapshot, lws, now, counts)
+    actions += _status(snapshot, lws, now.status_replicas, counts)
     done = counts.update_done and snapshot.healthy
     if done:
         actions += [_truncate(lws, r) for r in revisions.superseded(mine, revision.key)]
@@ -294,13 +296,13 @@ def _shared_service(snapshot: SetSnapshot, lws: Obj) -> list[AnyAction]:
     ]
 
 
-def _status(snapshot: SetSnapshot, lws: Obj, now: LeaderState, counts: status.Counts) -> list[AnyAction]:
+def _status(snapshot: SetSnapshot, lws: Obj, created: int, counts: status.Counts) -> list[AnyAction]:
     old: Mapping[str, Any] = lws.get("status") or {}
     stored = old.get("conditions") or []
     wanted = status.requested(counts, stored)
     generation = lws["metadata"].get("generation", 0)
     conditions = status.merge(stored, wanted, generation, status.stamp(snapshot.now))
-    new = status.new_status(lws, counts, now.status_replicas, conditions)
+    new = status.new_status(lws, counts, created, conditions)
     if new == old:
         return []
     headline = status.headline(wanted)

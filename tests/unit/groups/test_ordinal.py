@@ -39,9 +39,9 @@ def status_of(cluster: SmallCluster) -> UpdateStatus | None:
     return next((a for a in plan_of(cluster.snapshot()).actions if isinstance(a, UpdateStatus)), None)
 
 
-def test_01_a_new_set_gets_revision_leaders_and_service_in_this_order() -> None:
+def test_01_a_new_set_gets_revision_leaders_service_and_status_in_this_order() -> None:
     plan = plan_of(SetSnapshot(now=NOW, lws=make_lws()))
-    revision, leaders, service = plan.actions
+    revision, leaders, service, first = plan.actions
     assert isinstance(revision, Create)
     assert revision.kind == CONTROLLER_REVISION
     assert isinstance(leaders, Apply)
@@ -54,8 +54,17 @@ def test_01_a_new_set_gets_revision_leaders_and_service_in_this_order() -> None:
     assert leaders.on_success is not None
     assert (leaders.on_success.reason, leaders.on_success.note) == ("GroupsProgressing", "Created leader statefulset x")
     assert leaders.on_success.related == AnswerOf(revision.name, CONTROLLER_REVISION)
+    assert isinstance(first, UpdateStatus)
+    conditions = {c["type"]: c["status"] for c in first.obj["status"]["conditions"]}
+    assert conditions == {names.CONDITION_PROGRESSING: "True", names.CONDITION_DEGRADED: "False"}
     assert plan.result.after == 0
     assert not plan.result.requeue
+
+
+def test_leaders_made_anew_leave_the_status_to_what_is_seen_of_them() -> None:
+    stored = {"replicas": 2, "readyReplicas": 2}
+    plan = plan_of(SetSnapshot(now=NOW, lws={**make_lws(), "status": stored}))
+    assert not [a for a in plan.actions if isinstance(a, UpdateStatus)]
 
 
 def test_14_without_leader_template_leaders_are_made_from_the_worker_template() -> None:

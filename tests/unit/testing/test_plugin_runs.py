@@ -2,6 +2,8 @@
 
 import pytest
 
+import lwskit.testing.fake  # noqa: F401 - else each run in this process would import classes of its own
+
 pytest_plugins = "pytester"
 
 HEADER = """
@@ -360,7 +362,7 @@ async def test_fake():
     await fake.client().get(WEBSITE, "w", "test")
 """
     )
-    result = lenient.runpytest()
+    result = lenient.runpytest("-rN")  # no summary, which repeats what fits into a line, and on CI all of it
     result.assert_outcomes(failed=6)
     text = result.stdout.str()
     for line in (
