@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import CONTROLLER_REVISION, EVENT, POD, SERVICE, STATEFUL_SET, Kind
 from lwskit.runtime.objects import Obj, condition_of, generation_of, is_deleting, is_true
 from lwskit.testing.cluster import TestCluster
+from lwskit.testing.observer import Observer
+
+T = TypeVar("T")
 
 UNSCHEDULED = "played-by-the-test"
 """A scheduler that does not exist: no node's kubelet takes the pods, so the test can play it on any cluster."""
@@ -170,6 +173,30 @@ class Sets:
     async def settled(self) -> None:
         """Wait until nothing changes any more."""
         await self.cluster.settled(*dict.fromkeys((*ALL_KINDS, self.workload)))
+
+
+def strategy(**fields: int) -> Obj:
+    """A rollout strategy, without surge and with one unavailable group unless told otherwise."""
+    return {"type": "RollingUpdate", "rollingUpdateConfiguration": {"maxUnavailable": 1, "maxSurge": 0, **fields}}
+
+
+async def images(sets: Sets) -> dict[str, str]:
+    """The image of each pod by name."""
+    return {name: pod["spec"]["containers"][0]["image"] for name, pod in (await sets.pods()).items()}
+
+
+def seen(observer: Observer, name: str, read: Callable[[Obj], T]) -> list[T]:
+    """What `read` made of an object each time that it changed, without repetitions in a row."""
+    values: list[T] = []
+    for change in observer.of(name):
+        if not values or values[-1] != read(change.obj):
+            values.append(read(change.obj))
+    return values
+
+
+def target_of(workload: Obj) -> tuple[int, int]:
+    """Replicas and partition of the leader workload."""
+    return workload["spec"]["replicas"], partition_of(workload)
 
 
 def env_of(pod: Obj, container: int = 0) -> dict[str, str]:

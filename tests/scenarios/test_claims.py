@@ -109,7 +109,7 @@ async def test_claims_go_with_their_set(cluster: TestCluster, sets: Sets):
     ],
 )
 async def test_claims_of_a_group_that_is_scaled_away(cluster: TestCluster, sets: Sets, deleted: str, left: list[str]):
-    """20 §5, §10.4: whenScaled decides on a leader's claims, whenDeleted on its workers'."""
+    """F106: whenScaled decides on a leader's claims, whenDeleted on its workers' (20 §5, §10.4)."""
     await sets.running(group=group(deleted=deleted, scaled="Delete"))
     await sets.scale(1)
     await sets.has_pods("llm-0", "llm-0-1", "llm-0-2")

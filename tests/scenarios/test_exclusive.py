@@ -99,6 +99,30 @@ async def test_a_node_without_the_label_is_told_until_it_has_it(
     await cluster.eventually(followed)
 
 
+async def test_a_node_that_is_not_there_is_waited_for(cluster: TestCluster, sets: Sets):
+    """F56: no workers are made while the leader's node cannot be read; once it is there they follow the leader."""
+    node = f"{cluster.namespace}-late"
+    await sets.create(replicas=1, metadata=ALONE)
+    await sets.has_pods("llm-0")
+    await bind(cluster, "llm-0", node)
+
+    async def alone() -> None:
+        assert await cluster.names(STATEFUL_SET) == ["llm"]
+
+    await cluster.consistently(alone)
+    await cluster.client.create(
+        NODE, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "labels": {RACK: "z"}}}
+    )
+    try:
+
+        async def followed() -> None:
+            assert await selector_of(cluster, "llm-0") == {RACK: "z"}
+
+        await cluster.eventually(followed)
+    finally:
+        await cluster.client.delete(NODE, node)
+
+
 async def test_a_recreated_group_may_go_elsewhere(cluster: TestCluster, sets: Sets, racks: dict[str, str]):
     """20 §10.2 item 19: the domain is that of the leader that is there, not of the one before."""
     await sets.create(replicas=1, size=2, metadata=ALONE)

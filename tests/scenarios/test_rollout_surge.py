@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from lwskit.api import names
 from lwskit.runtime.kinds import SERVICE
-from lwskit.runtime.objects import Obj, is_true
+from lwskit.runtime.objects import is_true
 from lwskit.testing.cluster import TestCluster
-from tests.scenarios.support import Sets, env_of, partition_of, revision_key
-
-
-def strategy(**fields: int) -> Obj:
-    """A rollout strategy, without surge and with one unavailable group unless told otherwise."""
-    return {"type": "RollingUpdate", "rollingUpdateConfiguration": {"maxUnavailable": 1, "maxSurge": 0, **fields}}
-
-
-async def images(sets: Sets) -> dict[str, str]:
-    """The image of each pod by name."""
-    return {name: pod["spec"]["containers"][0]["image"] for name, pod in (await sets.pods()).items()}
+from tests.scenarios.support import Sets, env_of, images, partition_of, revision_key, strategy
 
 
 async def test_services_of_surge_groups_come_and_go(cluster: TestCluster, sets: Sets):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
 import pytest
 
@@ -12,11 +11,8 @@ from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.objects import Obj, is_true
 from lwskit.testing.cluster import TestCluster
-from lwskit.testing.observer import Observer
-from tests.scenarios.support import Sets, partition_of, pod_template, revision_key
+from tests.scenarios.support import Sets, pod_template, revision_key, seen, target_of
 from tests.tables import FOLLOWS, TABLES, Row, Table
-
-T = TypeVar("T")
 
 NAME = "x"
 """The set, as the notes in the tables call it."""
@@ -39,11 +35,6 @@ def status_of(live: Obj) -> tuple[str, str]:
     status = live.get("status") or {}
     counts = f"{status.get('readyReplicas', 0)}/{status.get('updatedReplicas', 0)}"
     return counts, "".join("T" if is_true(live, kind) else "F" for kind in CONDITIONS)
-
-
-def target_of(workload: Obj) -> tuple[int, int]:
-    """Replicas and partition of the leader workload."""
-    return workload["spec"]["replicas"], partition_of(workload)
 
 
 async def groups(sets: Sets) -> str:
@@ -109,15 +100,6 @@ async def arrives(sets: Sets, row: Row, told: set[str]) -> None:
         assert await rollout_notes(sets) == told
 
     await sets.cluster.eventually(there)
-
-
-def seen(observer: Observer, name: str, read: Callable[[Obj], T]) -> list[T]:
-    """What `read` made of an object each time that it changed, without repetitions in a row."""
-    values: list[T] = []
-    for change in observer.of(name):
-        if not values or values[-1] != read(change.obj):
-            values.append(read(change.obj))
-    return values
 
 
 def without_repetitions(rows: Sequence[Row]) -> list[tuple[int, int]]:

@@ -26,7 +26,19 @@ from lwskit.runtime.objects import (
     ref_of,
     uid_of,
 )
-from lwskit.runtime.plan import AnyAction, Apply, Create, Decision, Emit, Event, Modify, NeedFresh, OnError, Plan
+from lwskit.runtime.plan import (
+    AnyAction,
+    Apply,
+    Create,
+    Decision,
+    Delete,
+    Emit,
+    Event,
+    Modify,
+    NeedFresh,
+    OnError,
+    Plan,
+)
 from lwskit.runtime.request import Result
 
 _REVISION_DELAY = 1.0
@@ -64,6 +76,8 @@ def decide(
     other = _other_kind(snapshot.leader, leaders)
     if other:
         return Plan(note=f"the group's leader is made by a {other}, which this manager does not serve")
+    if is_leader(pod) and is_deleting(pod):
+        return _leaving(snapshot.workers, pod, workers)
     verdict = restarts.judge(snapshot, pod, lws, workers.kind)
     if verdict.decision is not None:
         return verdict.decision
@@ -110,8 +124,6 @@ def _furnish(
     name = leader["metadata"]["name"]
     if annotations_of(leader).get(names.LEADER_NAME_ANNOTATION):
         return Plan((_misplaced(lws, leader),), note="the pod is a worker that looks like a leader")
-    if is_deleting(leader):
-        return Plan(note="the leader is being deleted; nothing is made for its group")
     revision = revisions.choose(revisions.own(lws, snapshot.revisions), ownership.revision_key(leader))
     group_lws = revisions.with_revision(lws, revision) if revision is not None else lws
     actions = _service(snapshot, lws, group_lws, leader)
@@ -168,6 +180,26 @@ def _furnish(
         return plan(f"workers follow leader pod {name}, which was updated where it is")
     actions.append(_workers(lws, leader, workers, workers.render(group)))
     return plan(f"{group.replicas} workers are made for leader pod {name}")
+
+
+def _leaving(found: Obj | None, leader: Obj, workers: WorkerBackend) -> Plan:
+    """Nothing is made for a leader that goes; with `podTerminationPolicy: Parallel` its workers go at the same time.
+
+    Otherwise the collector removes them once the leader is gone, so that both grace periods pass one after the other.
+    Specification: 10 §2.1 for the field, §4.2 for the annotation.
+    """
+    note = "the leader is being deleted; nothing is made for its group"
+    parallel = annotations_of(leader).get(names.POD_TERMINATION_POLICY_ANNOTATION) == names.TERMINATION_PARALLEL
+    if not parallel or found is None or is_deleting(found) or not ownership.owned_by_leader(found, leader):
+        return Plan(note=note)
+    end = Delete(
+        why=f"leader pod {leader['metadata']['name']} terminates, and its workers are to terminate with it",
+        kind=workers.kind,
+        key=key_of(found),
+        uid=uid_of(found),
+        errors={"NotFound": OnError.IGNORE, "Conflict": OnError.REQUEUE},
+    )
+    return Plan((end,), note=note)
 
 
 def _is_behind(found: Obj, leader: Obj, workers: WorkerBackend) -> bool:

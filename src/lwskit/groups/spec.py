@@ -48,6 +48,11 @@ def restart_policy(lws: _Set) -> str:
     return names.RESTART_NONE if policy == names.RESTART_DEFAULT else policy
 
 
+def termination_policy(lws: _Set) -> str:
+    """`podTerminationPolicy`, by default Default."""
+    return lws["spec"].get("podTerminationPolicy") or names.TERMINATION_DEFAULT
+
+
 def subdomain_policy(lws: _Set) -> str:
     """Which headless Services there are: Shared or UniquePerReplica."""
     return (lws["spec"].get("networkConfig") or {}).get("subdomainPolicy") or names.SUBDOMAIN_SHARED

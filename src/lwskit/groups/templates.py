@@ -162,4 +162,7 @@ def _leader_annotations(lws: Obj) -> dict[str, str]:
     notes = _group_annotations(lws, lws)
     if spec.subdomain_policy(lws) == names.SUBDOMAIN_UNIQUE_PER_REPLICA:
         notes[names.SUBDOMAIN_POLICY_ANNOTATION] = names.SUBDOMAIN_UNIQUE_PER_REPLICA
+    # Only where it says something: a further key in every template would roll every set on an upgrade.
+    if spec.termination_policy(lws) == names.TERMINATION_PARALLEL:
+        notes[names.POD_TERMINATION_POLICY_ANNOTATION] = names.TERMINATION_PARALLEL
     return notes

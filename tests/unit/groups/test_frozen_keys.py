@@ -18,7 +18,7 @@ SHARED_ANNOTATIONS = {
     f"{P}subgroup-policy-type",
     f"{P}subgroup-size",
 }
-LEADER_ANNOTATIONS = SHARED_ANNOTATIONS | {f"{P}subdomainPolicy"}
+LEADER_ANNOTATIONS = SHARED_ANNOTATIONS | {f"{P}subdomainPolicy", f"{P}pod-termination-policy"}
 WORKER_ANNOTATIONS = SHARED_ANNOTATIONS | {f"{P}leader-name", f"{P}leader-address"}
 PLAIN = {f"{P}size"}
 
@@ -54,5 +54,5 @@ def test_the_keys_of_a_set_with_everything_are_frozen() -> None:
         names.EXCLUSIVE_TOPOLOGY_ANNOTATION: "rack",
         names.SUBGROUP_EXCLUSIVE_TOPOLOGY_ANNOTATION: "host",
     }
-    full["spec"]["networkConfig"] = {"subdomainPolicy": "UniquePerReplica"}
+    full["spec"] |= {"networkConfig": {"subdomainPolicy": "UniquePerReplica"}, "podTerminationPolicy": "Parallel"}
     assert keys(full) == (LEADER_LABELS, LEADER_ANNOTATIONS, WORKER_LABELS, WORKER_ANNOTATIONS)

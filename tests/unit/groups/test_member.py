@@ -12,7 +12,7 @@ from lwskit.groups import member
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import DecisionError, MemberSnapshot
 from lwskit.runtime.kinds import NODE, POD, SERVICE, STATEFUL_SET
-from lwskit.runtime.objects import Key, annotations_of, controller_reference, labels_of, ref_of
+from lwskit.runtime.objects import Key, annotations_of, controller_reference, key_of, labels_of, ref_of, uid_of
 from lwskit.runtime.plan import Create, Decision, Delete, Emit, NeedFresh, OnError, Plan
 from tests.unit.groups.small_cluster import LEADERS, NOW, WORKERS, SmallCluster, make_lws, settled
 
@@ -203,6 +203,21 @@ def test_63_a_worker_that_looks_like_a_leader_gets_nothing(cluster: SmallCluster
         "leader pod ns/x-0 contains mistake annotation 'leaderworkerset.sigs.k8s.io/leader-name': "
         "requires Kubernetes ≥v1.27 or v1.26 with StatefulSetStartOrdinal feature"
     )
+
+
+def test_workers_terminate_with_their_leader_where_the_policy_says_so(cluster: SmallCluster) -> None:
+    leader = with_meta(annotated(cluster.leaders[0], **{"pod-termination-policy": "Parallel"}), **GOING)
+    snapshot = cluster.member_snapshot(0, pod=leader, leader=leader)
+    end = deletion(decide(snapshot))
+    assert snapshot.workers is not None
+    assert (end.kind, end.key, end.uid) == (STATEFUL_SET, key_of(snapshot.workers), uid_of(snapshot.workers))
+    assert (end.propagation, end.errors["NotFound"]) == ("Background", OnError.IGNORE)
+
+    foreign = with_meta(snapshot.workers, ownerReferences=[])
+    for workers in (None, with_meta(snapshot.workers, **GOING), foreign):
+        assert not plan_of(cluster.member_snapshot(0, pod=leader, leader=leader, workers=workers)).actions
+    plain = with_meta(cluster.leaders[0], **GOING)
+    assert not plan_of(cluster.member_snapshot(0, pod=plain, leader=plain)).actions
 
 
 @pytest.mark.parametrize("label", [names.NAME_LABEL, names.WORKER_INDEX_LABEL])

@@ -94,6 +94,8 @@ def test_an_object_that_changes_hands_concerns_both_sets() -> None:
 
 
 def test_an_object_of_no_set_concerns_none() -> None:
+    """F55: a workload without the label of a set, or with an empty one, makes no request."""
+    assert not list(set_requests(Create(thing("x", {"name": ""}))))
     stray = {"metadata": {"namespace": "ns", "name": "x"}}
     assert not list(set_requests(Create(stray)))
 
