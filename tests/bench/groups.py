@@ -1,119 +1,246 @@
-"""What the manager costs on a real control plane: start-up to its first write, memory, requests per group.
+"""The manager on a real control plane with four nodes, beside bare StatefulSets with as many pods.
 
-python -m tests.bench.groups [--groups 100] [--size 2]
+python -m tests.bench.groups [--groups 100,500,2500] [--size 2] [--sets 50x4x4] [--nodes 4] [--strict]
+
+Each shape has a control plane of its own, and so have the StatefulSets it is compared with. The kubelet is played by a
+process of its own that records no events. Numbers of sets are given as SETSxGROUPSxSIZE.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import collections
-import json
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from lwskit.runtime.cache.cache import Cache
+from lwskit.runtime.cache.store import Store
+from lwskit.runtime.client.client import Client
+from lwskit.runtime.client.config import connect
+from lwskit.runtime.clock import RealClock, real_random
+from lwskit.runtime.kinds import POD
+from tests.bench import loads
+from tests.bench.loads import NAMESPACE, Bare, Load, Sets, Shape
+from tests.bench.rounds import Report
+from tests.bench.usage import Audit, Usage, memory_mib, plane_pids
 from tools.controlplane import plane
-from tools.served import SETS, Cluster, LaneError, Program, await_collector, await_webhooks
+from tools.served import Cluster, LaneError, Program, await_collector, await_webhooks
 
-POLICY = """\
-apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules: [{level: Metadata}]
-"""
-STATEFUL_SETS = "/apis/apps/v1/namespaces/default/statefulsets"
-OTHERS = ("kube-", "Python-urllib", "kubelet", "lwskit-kubelet", "curl")
-"""How the user agents begin that are not the manager's."""
-
-
-def sample(name: str, groups: int, size: int) -> dict[str, Any]:
-    """A set of that many groups."""
-    template = {"spec": {"containers": [{"name": "main", "image": "none"}]}}
-    spec = {"replicas": groups, "leaderWorkerTemplate": {"size": size, "workerTemplate": template}}
-    body = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"name": name}}
-    return {**body, "spec": spec}
+FEW, MANY = 500, 2_500
+MOST_CPU = 5.5
+"""How many times the manager's processor time for FEW groups MANY may take; they are five times as many."""
+MOST_REQUESTS = 0.2
+"""Further requests per group at its creation, beside its worker StatefulSet and the event about that."""
+MANAGER = "manager"
+LONGEST = 3600.0
+"""Seconds that one phase may take."""
+QUIET = 3.0
+"""Seconds after a phase in which what is still sent counts as its own: events, a last status."""
 
 
-def resident_mib(pid: int) -> float:
-    """The resident memory of a process."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024
+@dataclass
+class Phase:
+    """Seconds from the first request of the client, processor seconds of each process, requests of the manager."""
+
+    seconds: float = 0.0
+    created: float = 0.0
+    cpu: dict[str, float] = field(default_factory=dict)
+    requests: collections.Counter[str] = field(default_factory=collections.Counter)
+
+    @property
+    def plane_cpu(self) -> float:
+        """Processor seconds of the control plane: API server, etcd, controllers and scheduler."""
+        return sum(seconds for name, seconds in self.cpu.items() if name not in (MANAGER, "kubelet"))
 
 
-def manager_requests(audit: Path, since: int) -> collections.Counter[str]:
-    """The manager's requests by verb and resource, from byte `since` of the audit log on."""
-    counts: collections.Counter[str] = collections.Counter()
-    with audit.open() as log:
-        log.seek(since)
-        for line in log:
-            entry = json.loads(line)
-            if entry.get("userAgent", "").startswith(OTHERS) or "objectRef" not in entry:
-                continue
-            ref = entry["objectRef"]
-            resource = "/".join(filter(None, (ref.get("resource"), ref.get("subresource"))))
-            counts[f"{entry['verb']} {resource}"] += 1
-    return counts
+@dataclass
+class Outcome:
+    """What one load took: to create and get ready, and to update; the manager's peak memory in MiB."""
+
+    creation: Phase
+    update: Phase
+    memory: float = 0.0
 
 
-def measure(control: plane.Plane, audit: Path, groups: int, size: int) -> None:
-    """Run the manager twice, once for the CRDs and once to be measured, and print what it took."""
-    cluster = Cluster.read(control.kubeconfig, control.folder)
-    arguments = ["run", "--kubeconfig", str(control.kubeconfig)]
-    with Program(arguments, control.folder / "prepare.log") as program:
-        await_webhooks(cluster, program)
-        await_collector(cluster, program)
+@contextmanager
+def control_plane(programs: plane.Programs, audit: Audit, nodes: int, pods: int) -> Iterator[plane.Plane]:
+    """A control plane whose scheduler is as free as its other controllers are, with room for that many pods."""
+    arguments = {
+        "APISERVER": audit.arguments,
+        "SCHEDULER": "--kube-api-qps 500 --kube-api-burst 1000",
+        "KUBELET": f"--quiet --pods-per-node {2 * pods // nodes + 100}",
+    }
+    with plane.running(programs, nodes=nodes, arguments=arguments) as control:
+        yield control
 
-    cluster.call("POST", SETS, sample("first", 0, 1))
-    begin = time.monotonic()
-    with Program(arguments, control.folder / "measured.log") as program:
-        program.wait_until(lambda: cluster.call("GET", f"{STATEFUL_SETS}/first")[0] == 200, 60, "the first write")
-        print(f"start to the first write: {time.monotonic() - begin:.2f} s")
-        await_webhooks(cluster, program)
-        print(f"start until the webhooks serve: {time.monotonic() - begin:.2f} s")
-        print(f"resident memory, idle: {resident_mib(program.process.pid):.0f} MiB")
 
-        since = audit.stat().st_size
-        begin = time.monotonic()
-        status, answer = cluster.call("POST", SETS, sample("many", groups, size))
-        if status != 201:
-            raise program.error(f"the set was refused: {answer.get('message')}")
+async def measure(control: plane.Plane, audit: Audit, load: Load, shape: Shape, manager: int | None) -> Outcome:
+    """Create a load, wait until it is ready, change it, and wait until it is updated."""
+    pids = plane_pids(control.folder)
+    if manager is not None:
+        pids[MANAGER] = manager
+    client = await connect(str(control.kubeconfig), user_agent="bench")
+    try:
+        async with watching(client, load) as store:
+            usage = Usage(pids)
+            audit.look()
+            creation, update = Phase(), Phase()
+            for phase, act, image in ((creation, loads.create, "img:v1"), (update, loads.change, "img:v2")):
+                begin = time.monotonic()
+                await act(client, load)
+                if phase is creation:
+                    await until(lambda: counted(client, shape.pods), "all pods are created")
+                    phase.created = time.monotonic() - begin
+                await until(lambda image=image: done(load, store, image), f"all pods are ready with {image}")
+                phase.seconds = time.monotonic() - begin
+                await asyncio.sleep(QUIET)
+                phase.cpu, phase.requests = usage.look(), audit.look()
+            return Outcome(creation, update, memory_mib(manager, "VmHWM") if manager is not None else 0.0)
+    finally:
+        await client.close()
 
-        def ready() -> bool:
-            found = cluster.call("GET", f"{SETS}/many")[1]
-            return found.get("status", {}).get("readyReplicas") == groups
 
-        program.wait_until(ready, 300, f"{groups} groups becoming ready")
-        print(f"{groups} groups of {size}: ready after {time.monotonic() - begin:.1f} s")
-        print(f"resident memory, {groups} groups: {resident_mib(program.process.pid):.0f} MiB")
-        counts = manager_requests(audit, since)
-        for what, count in counts.most_common():
-            print(f"  {count:6}  {what}")
-        print(f"requests of the manager per group: {counts.total() / groups:.2f}")
+@asynccontextmanager
+async def watching(client: Client, load: Load) -> AsyncIterator[Store]:
+    """The objects of a load as they change."""
+    cache = Cache(client, RealClock(), real_random())
+    store = cache.informer(load.kind, NAMESPACE).store
+    running = asyncio.create_task(cache.run(), name="watch")
+    try:
+        await cache.wait_synced()
+        yield store
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def counted(client: Client, wanted: int) -> bool:
+    """Whether there are so many pods."""
+    metadata = (await client.list(POD, NAMESPACE, limit=1))["metadata"]
+    return metadata.get("remainingItemCount", 0) + 1 >= wanted
+
+
+async def done(load: Load, store: Store, image: str) -> bool:
+    """Whether all pods are ready and have that image."""
+    return loads.all_done(load, store, image)
+
+
+async def until(true: Callable[[], Awaitable[bool]], what: str) -> None:
+    """Wait until `true()`. Raises LaneError after LONGEST seconds."""
+    end = time.monotonic() + LONGEST
+    while not await true():
+        if time.monotonic() > end:
+            raise LaneError(f"not within {LONGEST:g} seconds: {what}")
+        await asyncio.sleep(0.2)
+
+
+def bare(programs: plane.Programs, shape: Shape, nodes: int) -> Outcome:
+    """What StatefulSets without a manager take."""
+    with tempfile.TemporaryDirectory(prefix="lwskit-bench-") as folder:
+        audit = Audit(Path(folder))
+        with control_plane(programs, audit, nodes, shape.pods) as control:
+            return asyncio.run(measure(control, audit, Bare(shape), shape, None))
+
+
+def managed(programs: plane.Programs, shape: Shape, nodes: int, report: Report) -> Outcome:
+    """What sets take with the manager that `lwskit run` starts."""
+    with tempfile.TemporaryDirectory(prefix="lwskit-bench-") as folder:
+        audit = Audit(Path(folder))
+        with control_plane(programs, audit, nodes, shape.pods) as control:
+            cluster = Cluster.read(control.kubeconfig, control.folder)
+            arguments = ["run", "--kubeconfig", str(control.kubeconfig)]
+            with Program(arguments, control.folder / "prepare.log") as program:
+                await_webhooks(cluster, program)
+                await_collector(cluster, program)
+            begin = time.monotonic()
+            with Program(arguments, control.folder / "measured.log") as program:
+                await_webhooks(cluster, program)
+                report.say(f"  start until the webhooks serve: {time.monotonic() - begin:.2f} s")
+                report.say(f"  resident memory, idle: {memory_mib(program.process.pid):.0f} MiB")
+                found = asyncio.run(measure(control, audit, Sets(shape), shape, program.process.pid))
+                program.check()
+                return found
+
+
+def tell(report: Report, shape: Shape, ours: Outcome, theirs: Outcome) -> None:
+    """Print what one shape took on both sides."""
+    rows = [
+        ("created", ours.creation.created, theirs.creation.created),
+        ("ready", ours.creation.seconds, theirs.creation.seconds),
+        ("updated", ours.update.seconds, theirs.update.seconds),
+        ("control plane's processor time, creation", ours.creation.plane_cpu, theirs.creation.plane_cpu),
+        ("control plane's processor time, update", ours.update.plane_cpu, theirs.update.plane_cpu),
+    ]
+    for what, mine, other in rows:
+        report.say(f"  {mine:9.1f} s      {what}; bare StatefulSets {other:.1f} s, ratio {mine / other:.2f}")
+    for what, phase in (("creation", ours.creation), ("update", ours.update)):
+        cpu = phase.cpu[MANAGER]
+        report.say(
+            f"  {cpu:9.1f} s      manager's processor time, {what}: {cpu / shape.all_groups * 1e3:.1f} ms a group"
+        )
+        others = ", ".join(f"{name} {seconds:.1f}" for name, seconds in phase.cpu.items() if name != MANAGER)
+        report.say(f"                   of others: {others}")
+        report.say(f"  {phase.requests.total():9}        requests of the manager, {what}")
+        for request, count in phase.requests.most_common():
+            report.say(f"  {count:9}          {request}: {count / shape.all_groups:.3f} a group")
+    report.say(f"  {ours.memory:9.0f} MiB    manager's peak resident memory")
+    further = ours.creation.requests.total() / shape.all_groups - (2 if shape.size > 1 else 0)
+    report.figure("further requests per group at its creation", further, "", most=MOST_REQUESTS)
+
+
+def compare(report: Report, few: Outcome, many: Outcome) -> None:
+    """The manager's processor time for many groups per that for few."""
+    for what, one, other in (("creation", few.creation, many.creation), ("update", few.update, many.update)):
+        ratio = other.cpu[MANAGER] / one.cpu[MANAGER]
+        report.ratio(f"manager's processor time, {what}: {MANY} groups, per {FEW}", ratio, most=MOST_CPU)
+
+
+def shapes(options: argparse.Namespace) -> list[Shape]:
+    """What the arguments ask for."""
+    found = [Shape(1, int(groups), options.size) for groups in options.groups.split(",") if groups]
+    for text in filter(None, options.sets.split(",")):
+        sets, groups, size = (int(part) for part in text.split("x"))
+        found.append(Shape(sets, groups, size))
+    return found
 
 
 def main(argv: Sequence[str]) -> int:
-    """Measure on a control plane made for it; see the module's docstring."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.groups", description=__doc__)
-    parser.add_argument("--groups", type=int, default=100)
+    """Measure on control planes made for it; see the module's docstring."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.groups", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--groups", default="100,500")
     parser.add_argument("--size", type=int, default=2)
+    parser.add_argument("--sets", default="50x4x4")
+    parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument("--alone", action="store_true", help="without the StatefulSets to compare with")
+    parser.add_argument("--strict", action="store_true", help="a missed target is a failure")
     options = parser.parse_args(argv)
+    report, found = Report(), dict[Shape, Outcome]()
     try:
         programs = plane.find()
-        with tempfile.TemporaryDirectory(prefix="lwskit-bench-") as folder:
-            policy, audit = Path(folder, "policy.yaml"), Path(folder, "audit.log")
-            policy.write_text(POLICY)
-            extra = {"APISERVER": f"--audit-policy-file={policy} --audit-log-path={audit}"}
-            with plane.running(programs, nodes=4, arguments=extra) as control:
-                measure(control, audit, options.groups, options.size)
+        for shape in shapes(options):
+            report.say(f"{shape}, on {options.nodes} nodes")
+            theirs = None if options.alone else bare(programs, shape, options.nodes)
+            ours = found[shape] = managed(programs, shape, options.nodes, report)
+            tell(report, shape, ours, theirs or ours)
     except plane.Unavailable as e:
         print(f"skipped, the benchmark on a real control plane: {e}")
+        return 0
     except LaneError as e:
         print(f"Error: {e}", file=sys.stderr)
         return 1
-    return 0
+    few, many = (found.get(Shape(1, groups, options.size)) for groups in (FEW, MANY))
+    if few is not None and many is not None:
+        compare(report, few, many)
+    report.done()
+    return 1 if options.strict and report.missed else 0
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from lwskit.runtime.kinds import POD
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.interceptors import Recorded
@@ -46,6 +48,32 @@ async def test_creating_a_set(cluster: TestCluster, sets: Sets):
         "create statefulsets": 2,
     }
     assert revision["revision"] == 1
+
+
+@pytest.mark.virtual_only("forty groups that get ready one after another, a moment apart")
+async def test_groups_that_get_ready_one_after_another(cluster: TestCluster, sets: Sets):
+    """Of a large set not every group is told of at once; the last of them is, for then the set is available."""
+    await sets.create(replicas=40, size=1)
+    await sets.has_pods(*(f"llm-{i}" for i in range(40)))
+    await sets.settled()
+    before = summary(cluster)["update leaderworkersets/llm/status"]
+    for i in range(39):
+        await cluster.kubelet.ready(f"llm-{i}")
+        await cluster.consistently(lambda: None, duration=0.15)
+    begin = cluster.clock.monotonic()
+
+    async def told() -> None:
+        assert (await sets.live())["status"]["readyReplicas"] == 39
+
+    await cluster.eventually(told)
+    assert cluster.clock.monotonic() - begin <= 0.5
+    await cluster.kubelet.ready("llm-39")
+    begin = cluster.clock.monotonic()
+    await sets.ready()
+    assert cluster.clock.monotonic() - begin <= 0.3
+    # 5.85 seconds at 0.4 seconds from one write to the next, and one more at the end.
+    assert 13 <= summary(cluster)["update leaderworkersets/llm/status"] - before <= 17
+    none_failed(cluster)
 
 
 async def test_a_set_at_rest(cluster: TestCluster, sets: Sets):

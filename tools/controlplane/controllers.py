@@ -1,6 +1,7 @@
 """Runs controllers of the embedded cluster against another API server: its kubelet, or all of them where it has none.
 
-python controllers.py --kubeconfig FILE [--nodes N] statefulset|claims|garbage|namespace|scheduler|kubelet...
+python controllers.py --kubeconfig FILE [--nodes N] [--pods-per-node N] [--quiet]
+                      statefulset|claims|garbage|namespace|scheduler|kubelet...
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from lwskit.embedded.controllers import claims, garbage, namespace, scheduler, statefulset
 from lwskit.embedded.controllers.events import CoreRecorder
 from lwskit.embedded.controllers.kubelet import FIELD_MANAGER, Kubelet
+from lwskit.embedded.controllers.nodes import CAPACITY, NodeSpec
 from lwskit.runtime.cache.cache import Cache
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.config import connect
@@ -46,8 +48,13 @@ async def run_controllers(client: Client, names: Sequence[str]) -> None:
             group.create_task(controller.run(), name=name)
 
 
-async def run(kubeconfig: str, names: Sequence[str], nodes: int) -> None:
-    """Run everything that is named until a SIGTERM or Ctrl-C."""
+def node_specs(count: int, pods: int) -> list[NodeSpec]:
+    """The nodes that the kubelet plays, with room for that many pods each."""
+    return [NodeSpec(f"node-{i}", capacity={**CAPACITY, "pods": str(pods)}) for i in range(count)]
+
+
+async def run(kubeconfig: str, names: Sequence[str], nodes: Sequence[NodeSpec], quiet: bool) -> None:
+    """Run everything that is named until a SIGTERM or Ctrl-C; a `quiet` kubelet records no events."""
     task = asyncio.current_task()
     assert task is not None
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -61,7 +68,7 @@ async def run(kubeconfig: str, names: Sequence[str], nodes: int) -> None:
         if "kubelet" in names:
             client = await connect(kubeconfig, user_agent=KUBELET, field_manager=FIELD_MANAGER)
             stack.push_async_callback(client.close)
-            group.create_task(Kubelet(client, nodes).run(), name="kubelet")
+            group.create_task(Kubelet(client, nodes, events=not quiet).run(), name="kubelet")
 
 
 def main() -> None:
@@ -69,10 +76,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="controllers.py", description=__doc__)
     parser.add_argument("--kubeconfig", required=True)
     parser.add_argument("--nodes", type=int, default=1)
+    parser.add_argument("--pods-per-node", type=int, default=int(CAPACITY["pods"]))
+    parser.add_argument("--quiet", action="store_true", help="the kubelet records no events")
     parser.add_argument("names", nargs="+", choices=NAMES)
     arguments = parser.parse_args()
     try:
-        asyncio.run(run(arguments.kubeconfig, arguments.names, arguments.nodes))
+        nodes = node_specs(arguments.nodes, arguments.pods_per_node)
+        asyncio.run(run(arguments.kubeconfig, arguments.names, nodes, arguments.quiet))
     except* asyncio.CancelledError:
         pass
     except* LwskitError as group:

@@ -130,7 +130,7 @@ def start(
 
     With `nodes` a scheduler and a kubelet run too; without `controllers` only the API server and etcd. `without` names
     controllers that are left out, as the embedded cluster calls them: statefulset, garbage or namespace. `arguments`
-    are further ones for APISERVER, KCM or SCHEDULER.
+    are further ones for APISERVER, KCM, SCHEDULER or KUBELET.
     Raises Unavailable, with nothing left running, if it does not come up.
     """
     port = free_ports(3) if port is None else port

@@ -6,7 +6,7 @@
 # CONTROLLERS=0: the API server and etcd alone. WITHOUT: controllers that are left out, of statefulset, garbage and namespace.
 # Where BIN has no controller manager or scheduler, as with the assets of kubebuilder, those of the embedded cluster are run.
 # PYTHON names an interpreter that has lwskit; it is needed only for what comes from the embedded cluster.
-# APISERVER_ARGS, KCM_ARGS and SCHEDULER_ARGS are further arguments, split at blanks.
+# APISERVER_ARGS, KCM_ARGS, SCHEDULER_ARGS and KUBELET_ARGS are further arguments, split at blanks.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -101,6 +101,7 @@ if [ "$nodes" -gt 0 ]; then
   else
     embedded scheduler scheduler
   fi
-  embedded kubelet kubelet
+  # shellcheck disable=SC2086
+  embedded kubelet kubelet ${KUBELET_ARGS:-}
 fi
 echo "$dir/kubeconfig"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -238,6 +239,8 @@ class SetSnapshot:
     """The kind that leads the set if it is none of this manager's; looked for only where there is no `workload`."""
     healthy: bool = True
     """False while a watch that feeds `state` is known to be broken: then nothing is taken down."""
+    status_age: float = math.inf
+    """Seconds since this process last wrote the status of the set; infinity if it never has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

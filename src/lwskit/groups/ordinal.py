@@ -37,6 +37,8 @@ REQUIRED = frozenset({Capability.ORDINALS, Capability.PARTITION})
 """What a leader workload must be able to do in Ordinal mode."""
 
 _DELETION_DELAY = 5.0
+_MOMENT = 0.001
+"""Seconds that are not worth another decision."""
 _REVISION = "revision"
 
 
@@ -98,7 +100,7 @@ def decide(snapshot: SetSnapshot, leaders: LeaderBackend) -> Decision:
     counts = status.count(groups, spec.replicas(lws), spec.partition(lws))
     if now is None:
         # The first status comes with the leaders: what is written only after them may find all of them ready.
-        actions += [] if lws.get("status") else _status(snapshot, lws, 0, counts)
+        actions += [] if lws.get("status") else _status(snapshot, lws, 0, counts)[0]
         return _counted(snapshot, lws, leaders, target, "", Plan(tuple(actions), note=target.why))
     if snapshot.state.strays:
         reason = (
@@ -106,11 +108,12 @@ def decide(snapshot: SetSnapshot, leaders: LeaderBackend) -> Decision:
         )
         plan = Plan(tuple(actions), Result(requeue=True, reason=reason), reason)
         return _counted(snapshot, lws, leaders, target, "", plan)
-    actions += _status(snapshot, lws, now.status_replicas, counts)
+    written, result = _status(snapshot, lws, now.status_replicas, counts)
+    actions += written
     done = counts.update_done and snapshot.healthy
     if done:
         actions += [_truncate(lws, r) for r in revisions.superseded(mine, revision.key)]
-    plan = Plan(tuple(actions), note=target.why)
+    plan = Plan(tuple(actions), result, target.why)
     return _counted(snapshot, lws, leaders, target, revision.key if done else "", plan)
 
 
@@ -296,7 +299,8 @@ def _shared_service(snapshot: SetSnapshot, lws: Obj) -> list[AnyAction]:
     ]
 
 
-def _status(snapshot: SetSnapshot, lws: Obj, created: int, counts: status.Counts) -> list[AnyAction]:
+def _status(snapshot: SetSnapshot, lws: Obj, created: int, counts: status.Counts) -> tuple[list[AnyAction], Result]:
+    """What writes the status if it is another one, and when to come back where that has to wait."""
     old: Mapping[str, Any] = lws.get("status") or {}
     stored = old.get("conditions") or []
     wanted = status.requested(counts, stored)
@@ -304,18 +308,20 @@ def _status(snapshot: SetSnapshot, lws: Obj, created: int, counts: status.Counts
     conditions = status.merge(stored, wanted, generation, status.stamp(snapshot.now))
     new = status.new_status(lws, counts, created, conditions)
     if new == old:
-        return []
+        return [], Result()
+    wait = status.pause(old, new, spec.replicas(lws)) - snapshot.status_age
+    if wait > _MOMENT:
+        return [], Result(after=wait, reason="the status was written a moment ago and would only count otherwise")
     headline = status.headline(wanted)
     event = _event(lws, headline.reason, names.ACTION_UPDATE, status.note(wanted, counts))
-    return [
-        UpdateStatus(
-            why=f"{counts.ready} of {counts.replicas} groups are ready, {counts.updated} are updated",
-            kind=LEADER_WORKER_SET,
-            obj={**lws, "status": new},
-            on_success=event if conditions != stored else None,
-            errors={"Conflict": OnError.REQUEUE},
-        )
-    ]
+    write = UpdateStatus(
+        why=f"{counts.ready} of {counts.replicas} groups are ready, {counts.updated} are updated",
+        kind=LEADER_WORKER_SET,
+        obj={**lws, "status": new},
+        on_success=event if conditions != stored else None,
+        errors={"Conflict": OnError.REQUEUE},
+    )
+    return [write], Result()
 
 
 def _truncate(lws: Obj, revision: Obj) -> Delete:

@@ -14,6 +14,12 @@ from lwskit.api import names
 from lwskit.groups.model import COUNTED, EXHAUSTED, READY, UPDATED, Groups
 from lwskit.runtime.objects import Obj
 
+COUNTS = frozenset({"replicas", "readyReplicas", "updatedReplicas"})
+"""The fields that only count."""
+PAUSE = 0.01
+"""Seconds for each group between two writes of a status of which the second only counts otherwise: the groups of a
+large set get ready one after the other."""
+LONGEST_PAUSE = 2.0
 _EXCLUSIVE = {
     names.CONDITION_AVAILABLE: (names.CONDITION_PROGRESSING, names.CONDITION_UPDATE_IN_PROGRESS),
     names.CONDITION_PROGRESSING: (names.CONDITION_AVAILABLE,),
@@ -173,6 +179,13 @@ def new_status(lws: Obj, counts: Counts, created: int, conditions: Sequence[Obj]
         "observedGeneration": lws["metadata"].get("generation", 0),
     }
     return {field: value for field, value in new.items() if value not in (0, "", [], None)}
+
+
+def pause(old: Mapping[str, Any], new: Mapping[str, Any], replicas: int) -> float:
+    """Seconds that are to pass between a set's last write of its status and the one from `old` to `new`."""
+    if any(old.get(field) != new.get(field) for field in (old.keys() | new.keys()) - COUNTS):
+        return 0.0
+    return min(LONGEST_PAUSE, replicas * PAUSE)
 
 
 def note(found: Sequence[Requested], counts: Counts) -> str:

@@ -5,15 +5,25 @@ What is decided stands in `lwskit.groups.ordinal`; this is observing for it and 
 
 from __future__ import annotations
 
+import math
+
 from lwskit.groups import identity, ordinal, ownership
 from lwskit.groups.model import SetSnapshot
 from lwskit.reconcilers.stats import SetStats
 from lwskit.reconcilers.watches import BY_SET, Watches, read
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.execute import Executor, Fresh, reconcile
-from lwskit.runtime.objects import Obj, controller_of, is_deleting, key_of, uid_of
-from lwskit.runtime.plan import Decision
+from lwskit.runtime.objects import Key, Obj, controller_of, is_deleting, key_of, uid_of
+from lwskit.runtime.plan import Decision, Plan, UpdateStatus
 from lwskit.runtime.request import Request, Result
+
+
+def _has_written(decision: Decision, result: Result) -> bool:
+    """Whether a plan that had this result has written the status of its set."""
+    if not isinstance(decision, Plan) or result is not decision.result:
+        # A plan that stopped half-way has another result than its own.
+        return False
+    return any(isinstance(action, UpdateStatus) for action in decision.actions)
 
 
 class OrdinalReconciler:
@@ -28,10 +38,21 @@ class OrdinalReconciler:
         self._executor = executor
         self._clock = clock
         self._stats = stats or SetStats()
+        self._written: dict[Key, float] = {}
+        """When the status of each set was last written, on the monotonic clock."""
 
     async def __call__(self, request: Request) -> Result:
         """Observe, decide, execute. Raises what the decision or a request raises; cancelling ends it between writes."""
-        return await reconcile(lambda fresh: self.observe(request, fresh), self.decide, self._executor)
+        made: list[Decision] = []
+
+        def decide(snapshot: SetSnapshot) -> Decision:
+            made.append(self.decide(snapshot))
+            return made[-1]
+
+        result = await reconcile(lambda fresh: self.observe(request, fresh), decide, self._executor)
+        if _has_written(made[-1], result):
+            self._written[request.key] = self._clock.monotonic()
+        return result
 
     def observe(self, request: Request, fresh: Fresh) -> SetSnapshot:
         """All that a decision about the set is made from, without a request to the server."""
@@ -39,6 +60,7 @@ class OrdinalReconciler:
         lws = read(fresh, watches.sets.kind, key, watches.sets.store)
         self._stats.seen(key, lws, self._clock.monotonic())
         if lws is None:
+            self._written.pop(key, None)
             return SetSnapshot(now=self._clock.now(), lws=None)
         kind = watches.backends.leaders.kind
         workload = read(fresh, kind, key, watches.workloads[kind].store)
@@ -51,6 +73,7 @@ class OrdinalReconciler:
             shared_service=watches.services.store.get(key),
             state=watches.index.state_of(uid_of(lws)),
             healthy=watches.healthy,
+            status_age=self._clock.monotonic() - self._written.get(key, -math.inf),
         )
 
     def _led_by(self, lws: Obj) -> str:

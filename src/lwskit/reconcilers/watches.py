@@ -36,6 +36,9 @@ from lwskit.runtime.request import Request
 
 OF_SETS = names.NAME_LABEL
 """The label selector of everything that belongs to any set: the label exists."""
+REVISIONS_OF_SETS = f"{OF_SETS},!controller.kubernetes.io/hash"
+"""The same for revisions, without those of StatefulSets, which carry a hash and the labels of their pods: there is one
+for every group."""
 BY_SET = "set"
 BY_GROUP = "group"
 HELD = "held"
@@ -66,7 +69,7 @@ class Watches:
         self.pods = cache.informer(POD, label_selector=OF_SETS)
         self.services = cache.informer(SERVICE, label_selector=OF_SETS)
         self.namespaces = cache.informer(NAMESPACE)
-        self.revisions = cache.informer(CONTROLLER_REVISION, label_selector=OF_SETS)
+        self.revisions = cache.informer(CONTROLLER_REVISION, label_selector=REVISIONS_OF_SETS)
         kinds = dict.fromkeys((backends.leaders.kind, backends.workers.kind, *backends.leaders.watches))
         self.workloads: dict[Kind, Informer] = {k: cache.informer(k, label_selector=OF_SETS) for k in kinds}
         self.pods.add_index(BY_GROUP, _group_values)

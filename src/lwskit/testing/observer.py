@@ -12,9 +12,12 @@ from typing import Any
 import orjson
 
 from lwskit.runtime.client.client import Client
-from lwskit.runtime.errors import ConnectionFailed, LwskitError
+from lwskit.runtime.errors import LwskitError
 from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import Obj, uid_of
+
+_PAUSE = 0.1
+"""Seconds between the end of a watch and the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,9 @@ class Change:
 class Observer:
     """Records what happens to the objects of one kind in one namespace, from the moment it is entered.
 
-    Use as an asynchronous context manager. Leaving it ends the watch; an observer that lost its watch raises
-    ConnectionFailed then, since what it recorded is not complete.
+    Use as an asynchronous context manager. A watch that ends, as servers under load end those that are slow, goes on
+    where it was. Leaving it ends the watch; an observer for which that was not possible raises LwskitError then, since
+    what it recorded is not complete.
     """
 
     def __init__(self, client: Client, kind: Kind, namespace: str) -> None:
@@ -49,12 +53,13 @@ class Observer:
         self._namespace = namespace
         self._task: asyncio.Task[None] | None = None
         self._opened = asyncio.Event()
+        self._version = ""
         self.changes: list[Change] = []
 
     async def __aenter__(self) -> Observer:
         listed = await self._client.list(self._kind, self._namespace)
-        follow = self._follow(listed["metadata"]["resourceVersion"])
-        self._task = asyncio.create_task(follow, name=f"observe-{self._kind.plural}")
+        self._version = listed["metadata"]["resourceVersion"]
+        self._task = asyncio.create_task(self._follow(), name=f"observe-{self._kind.plural}")
         opened = asyncio.create_task(self._opened.wait(), name=f"observe-{self._kind.plural}-open")
         await asyncio.wait({self._task, opened}, return_when=asyncio.FIRST_COMPLETED)
         opened.cancel()
@@ -91,10 +96,16 @@ class Observer:
     def _count(self, kind: str) -> Counter[str]:
         return Counter(name for name, _ in {(c.name, c.uid): None for c in self.changes if c.type == kind})
 
-    async def _follow(self, version: str) -> None:
-        """Read the watch until cancelled. Raises ConnectionFailed when it ends by itself."""
+    async def _follow(self) -> None:
+        """Read the watch until cancelled. Raises LwskitError when it cannot go on where it ended."""
+        while True:
+            await self._read()
+            await asyncio.sleep(_PAUSE)
+
+    async def _read(self) -> None:
+        """Read one watch to its end."""
         loop = asyncio.get_running_loop()
-        async with self._client.watch(self._kind, self._namespace, resourceVersion=version) as response:
+        async with self._client.watch(self._kind, self._namespace, resourceVersion=self._version) as response:
             self._opened.set()
             rest = b""
             async for chunk in response.chunks():
@@ -102,11 +113,11 @@ class Observer:
                 for line in lines:
                     if line.strip():
                         self._take(orjson.loads(line), loop.time())
-        raise ConnectionFailed(f"the watch of {self._kind.plural} in {self._namespace} ended while it was observed")
 
     def _take(self, event: dict[str, Any], now: float) -> None:
         if event["type"] == "ERROR":
             raise LwskitError(f"the watch of {self._kind.plural} failed: {event['object'].get('message')}")
+        self._version = event["object"]["metadata"]["resourceVersion"]
         self.changes.append(Change(event["type"], event["object"], now))
 
 

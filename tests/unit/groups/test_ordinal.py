@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, SERVICE
 from lwskit.runtime.objects import annotations_of, labels_of
 from lwskit.runtime.plan import AnswerOf, Apply, Create, Emit, OnError, Plan, UpdateStatus
+from lwskit.runtime.request import Result
 from tests.unit.groups.small_cluster import LEADERS, NOW, SmallCluster, make_lws, ready_pod, ready_workers, settled
 
 GOLDEN = Path(__file__).parents[2] / "conformance" / "golden"
@@ -351,6 +353,45 @@ def test_50_nothing_changed_nothing_written() -> None:
     assert apply.on_success is None
     assert before is not None
     assert apply.obj["spec"] == before["spec"]
+
+
+def aged(cluster: SmallCluster, age: float) -> Plan:
+    """The plan so many seconds after the status was written."""
+    return plan_of(dataclasses.replace(cluster.snapshot(), status_age=age))
+
+
+def writes_status(plan: Plan) -> bool:
+    return any(isinstance(action, UpdateStatus) for action in plan.actions)
+
+
+@pytest.mark.parametrize(("replicas", "pause"), [(4, 0.04), (50, 0.5), (1000, 2.0)])
+def test_a_status_that_only_counts_otherwise_waits_the_longer_the_larger_the_set(replicas: int, pause: float) -> None:
+    cluster = SmallCluster(make_lws(replicas=replicas))
+    cluster.settle()
+    cluster.make_ready(0)
+    early = aged(cluster, pause - 0.01)
+    assert not writes_status(early)
+    assert early.result.after == pytest.approx(0.01)
+    for age in (pause, math.inf):
+        late = aged(cluster, age)
+        assert writes_status(late)
+        assert late.result == Result()
+
+
+def test_a_status_that_says_something_else_is_written_at_once() -> None:
+    cluster = SmallCluster(make_lws(replicas=50))
+    cluster.settle()
+    cluster.make_ready(*range(50))
+    assert writes_status(aged(cluster, 0.0))
+    cluster.settle()
+    assert cluster.conditions["Available"] == "True"
+    assert not writes_status(aged(cluster, 0.0))
+    assert aged(cluster, 0.0).result == Result()
+    cluster.make_ready(3, ready=False)
+    assert writes_status(aged(cluster, 0.0))
+    cluster.make_ready(3)
+    cluster.change(maxUnavailable=2)
+    assert writes_status(aged(cluster, 0.0))
 
 
 def test_51_a_new_generation_is_observed_everywhere() -> None:

@@ -380,7 +380,7 @@ def test_only_objects_of_sets_are_watched() -> None:
         LEADER_WORKER_SET: None,
         POD: names.NAME_LABEL,
         SERVICE: names.NAME_LABEL,
-        CONTROLLER_REVISION: names.NAME_LABEL,
+        CONTROLLER_REVISION: f"{names.NAME_LABEL},!controller.kubernetes.io/hash",
         STATEFUL_SET: names.NAME_LABEL,
     }
     assert made.namespaces.label_selector is None

@@ -6,7 +6,7 @@ import pytest
 
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.transport import HttpResponse
-from lwskit.runtime.errors import ConnectionFailed, LwskitError
+from lwskit.runtime.errors import LwskitError
 from lwskit.runtime.kinds import POD
 from lwskit.testing.observer import Observer, settled
 
@@ -20,6 +20,7 @@ class Server:
         self.queue = asyncio.Queue()
         self.status = status
         self.headers = {}
+        self.version = 41
         self.query = ()
 
     async def send(self, request, *, timeout=None):
@@ -41,7 +42,9 @@ class Server:
         pass
 
     def tell(self, kind, name, uid):
-        event = {"type": kind, "object": {"metadata": {"name": name, "uid": uid}}}
+        self.version += 1
+        meta = {"name": name, "uid": uid, "resourceVersion": str(self.version)}
+        event = {"type": kind, "object": {"metadata": meta}}
         self.queue.put_nowait(orjson.dumps(event) + b"\n")
 
 
@@ -64,24 +67,38 @@ async def test_changes_are_counted_by_name_and_identity():
 async def test_lines_may_be_cut_anywhere():
     server = Server()
     async with Observer(Client(server), POD, "ns") as observer:
-        line = orjson.dumps({"type": "ADDED", "object": {"metadata": {"name": "ä", "uid": "1"}}}) + b"\n"
+        meta = {"name": "ä", "uid": "1", "resourceVersion": "42"}
+        line = orjson.dumps({"type": "ADDED", "object": {"metadata": meta}}) + b"\n"
         for byte in line:
             server.queue.put_nowait(bytes([byte]))
         await asyncio.sleep(1)
     assert observer.born == {"ä": 1}
 
 
+async def test_a_watch_that_ends_goes_on_where_it_was():
+    server = Server()
+    async with Observer(Client(server), POD, "ns") as observer:
+        server.tell("ADDED", "a", "1")
+        server.queue.put_nowait(None)
+        await asyncio.sleep(1)
+        assert ("resourceVersion", "42") in server.query
+        server.tell("ADDED", "b", "2")
+        await asyncio.sleep(1)
+    assert observer.born == {"a": 1, "b": 1}
+
+
 async def test_a_lost_watch_is_told_at_the_end():
     server = Server()
-    asyncio.get_running_loop().call_later(0.5, server.queue.put_nowait, None)
-    with pytest.raises(ConnectionFailed, match="pods in ns ended"):
+    gone = {"kind": "Status", "message": "too old", "reason": "Expired", "code": 410}
+    server.queue.put_nowait(orjson.dumps({"type": "ERROR", "object": gone}) + b"\n")
+    with pytest.raises(LwskitError, match="the watch of pods failed: too old"):
         async with Observer(Client(server), POD, "ns"):
             await asyncio.sleep(1)
 
 
 async def test_an_error_of_the_test_comes_first():
     server = Server()
-    asyncio.get_running_loop().call_later(0.5, server.queue.put_nowait, None)
+    asyncio.get_running_loop().call_later(0.5, server.queue.put_nowait, b'{"type": "ERROR", "object": {}}\n')
 
     async def test_that_fails():
         async with Observer(Client(server), POD, "ns"):
