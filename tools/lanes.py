@@ -8,6 +8,8 @@ python -m tools.lanes real [PYTEST ARGUMENTS]        tests/scenarios and tests/r
 python -m tools.lanes conformance [--cluster embedded|real|both] [CASE...]
 python -m tools.lanes differential [--seed N] [--steps M] [--sequences K] [--seconds S]
                                                      random requests to the embedded API server and to a real one
+python -m tools.lanes statefulsets [--seed N] [--steps M] [--sets K]
+                                                     random StatefulSets on the embedded cluster and on a real one
 """
 
 from __future__ import annotations
@@ -39,6 +41,10 @@ SERVICE_ADDRESSES = "--service-cluster-ip-range 10.96.0.0/16"
 """The addresses that the embedded API server gives to services, too."""
 DIFFERENTIAL = ["--faults", "--seed", "1", "--steps", "100", "--sequences", "40", "--seconds", "120"]
 """What is compared unless something else is asked for: each known fault and 4000 steps, less on a very slow machine."""
+STATEFULSETS = ["--seed", "1", "--steps", "20", "--sets", "60", "--at-once", "60", "--seconds", "60"]
+"""What is compared unless something else is asked for: 60 sets, each with 20 moves; fewer on a very slow machine."""
+AS_PLAYED = "--controllers=-pod-garbage-collector-controller --concurrent-statefulset-syncs=30"
+"""For the controller manager that random StatefulSets are played on: nobody else ends pods that the player holds."""
 LEFT_OUT = ("statefulset",)
 """Controllers that tests play themselves, each on a control plane of its own."""
 FOLDERS = ("tests/scenarios", "tests/real")
@@ -222,6 +228,23 @@ def differential(arguments: Sequence[str]) -> int:
         return 0
 
 
+def statefulsets(arguments: Sequence[str]) -> int:
+    """The lane `statefulsets`: 0 if both StatefulSet controllers do the same, and what lwskit foretells."""
+    try:
+        programs = plane.find()
+        if not programs.has("kube-controller-manager"):
+            raise plane.Unavailable(f"{programs.folder} has no controllers")
+        print(f"the embedded StatefulSet controller against {programs.describe()}", flush=True)
+        with plane.running(programs, arguments={"KCM": AS_PLAYED}) as control:
+            given = list(arguments) or STATEFULSETS
+            command = [sys.executable, "-m", "tests.differential.statefulsets", *given]
+            command += ["--kubeconfig", str(control.kubeconfig)]
+            return subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
+    except plane.Unavailable as e:
+        print(f"skipped, the embedded StatefulSet controller against a real one: {e}")
+        return 0
+
+
 def main(argv: Sequence[str]) -> int:
     """Run one lane; see the module's docstring."""
     parser = argparse.ArgumentParser(
@@ -236,11 +259,12 @@ def main(argv: Sequence[str]) -> int:
     commands.add_parser("down").add_argument("folder", type=Path)
     commands.add_parser("real", add_help=False)
     commands.add_parser("differential", add_help=False)
+    commands.add_parser("statefulsets", add_help=False)
     recorded = commands.add_parser("conformance")
     recorded.add_argument("--cluster", choices=("embedded", "real", "both"), default="both")
     recorded.add_argument("cases", nargs="*")
     arguments, rest = parser.parse_known_args(argv)
-    if rest and arguments.lane not in ("real", "differential"):
+    if rest and arguments.lane not in ("real", "differential", "statefulsets"):
         parser.error(f"unknown arguments: {' '.join(rest)}")
     try:
         if arguments.lane == "which":
@@ -254,6 +278,8 @@ def main(argv: Sequence[str]) -> int:
             return real(rest)
         elif arguments.lane == "differential":
             return differential(rest)
+        elif arguments.lane == "statefulsets":
+            return statefulsets(rest)
         else:
             return conformance(arguments)
     except (plane.Unavailable, LaneError) as e:

@@ -8,7 +8,7 @@ import random
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from lwskit.embedded.apiserver import ApiServer
 from lwskit.embedded.transport import InProcessTransport
@@ -19,6 +19,8 @@ from tests.differential.kinds import ALL, Tested
 from tests.differential.normal import differences
 from tests.differential.session import SENTINEL, Session, SetClock, second
 from tests.differential.steps import NAMESPACE, Step
+
+T = TypeVar("T")
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SELECTED = "tier=a"
@@ -137,7 +139,7 @@ async def install(transport: Transport) -> None:
     raise RuntimeError("the custom resource is not served")
 
 
-async def shortest(steps: Sequence[Step], fails: Callable[[Sequence[Step]], Awaitable[bool]]) -> list[Step]:
+async def shortest(steps: Sequence[T], fails: Callable[[Sequence[T]], Awaitable[bool]]) -> list[T]:
     """A subsequence that still fails and of which no step can be left out (delta debugging)."""
     current = list(steps)
     size = max(1, len(current) // 2)

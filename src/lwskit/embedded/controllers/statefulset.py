@@ -65,13 +65,15 @@ class StatefulSets:
             else {}
         )
         plan = decide(Snapshot(stateful_set, pods, current, update, self._clock.now(), claims, collisions))
+        done: list[int] = []
         try:
-            again = await self._carry_out(plan)
+            again = await self._carry_out(plan, done)
         finally:
-            # A failure is no reason to keep the counts from those who watch the set.
-            written = await self._write_status(stateful_set, plan.status)
-        live = {current["metadata"]["name"], update["metadata"]["name"]}
-        await self._truncate(history.outdated(stateful_set, revisions, pods, live))
+            # A failure is no reason to keep the counts from those who watch the set, nor to let the history grow.
+            updates = done[-1] if plan.updates and len(done) == len(plan.phases) else 0
+            written = await self._write_status(stateful_set, plan.status_after(updates))
+            live = {current["metadata"]["name"], update["metadata"]["name"]}
+            await self._truncate(history.outdated(stateful_set, revisions, pods, live))
         if again or not written:
             return Result(requeue=True, reason="the set or its pods have changed meanwhile")
         return Result(after=plan.after) if plan.after else DONE
@@ -145,9 +147,13 @@ class StatefulSets:
             self._cache.ingest(CONTROLLER_REVISION, created)
             return created, collisions
 
-    async def _carry_out(self, plan: SetPlan) -> bool:
-        """Run the phases; returns whether to run again soon. Raises the first failure, after the batch it was in."""
+    async def _carry_out(self, plan: SetPlan, done: list[int]) -> bool:
+        """Run the phases; returns whether to run again soon. Raises the first failure, after the batch it was in.
+
+        `done` gets a number for each phase that was begun: how many of its items were carried out.
+        """
         for phase in plan.phases:
+            done.append(0)
             for batch in batches(phase.items) if phase.burst else [phase.items]:
                 failures: list[Exception] = []
                 again = False
@@ -156,6 +162,7 @@ class StatefulSets:
                         again |= await self._execute(Plan(item.actions))
                         if item.refused:
                             raise LwskitError(item.refused)
+                        done[-1] += 1
                     except LwskitError as error:
                         if not phase.burst:
                             raise

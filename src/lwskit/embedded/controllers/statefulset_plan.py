@@ -24,11 +24,13 @@ from lwskit.embedded.controllers.pods import (
 )
 from lwskit.embedded.controllers.statefulset_pods import (
     has_identity,
+    has_storage,
     identity_labels,
     new_pod,
     ordinal_of,
     ordinals_of,
     revision_of,
+    with_claims,
 )
 from lwskit.runtime.errors import InvalidRequest
 from lwskit.runtime.kinds import PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET
@@ -73,11 +75,33 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class SetPlan:
-    """Phases in order, then the status (also after a failure), then again in `after` seconds unless that is 0."""
+    """Phases in order, then the status (also after a failure), then again in `after` seconds unless that is 0.
+
+    `counted` is the status before anything is done, for a set that wants `replicas` pods; the last phase takes
+    `updates` pods down that are of an older revision.
+    """
 
     phases: tuple[Phase, ...]
-    status: Obj
+    counted: Obj
+    replicas: int
     after: float = 0.0
+    updates: int = 0
+
+    @property
+    def status(self) -> Obj:
+        """The status after all phases."""
+        return self.status_after(self.updates)
+
+    def status_after(self, updates: int) -> Obj:
+        """The status after so many deletions of the last phase.
+
+        They are counted down at once, so that it does not say for a moment that old pods still stand.
+        """
+        status = dict(self.counted)
+        if updates:
+            _put(status, "currentReplicas", max(0, status.get("currentReplicas", 0) - updates))
+        _complete(self.replicas, status)
+        return status
 
 
 @dataclass(slots=True)
@@ -109,18 +133,15 @@ class _Round:
 
     def plan(self) -> SetPlan:
         status = self._status()
+        wanted, updates = len(ordinals_of(self.s.set)), 0
         if is_deleting(self.s.set):
-            _complete(self.s.set, status)
-            return SetPlan((), status, self._after(status))
+            return SetPlan((), status, wanted, self._after(status))
         replicas, condemned = self._place()
         reached = self._each([self._replica(slot) for slot in replicas])
         reached = reached and self._each([(self._retention(p, condemned=True), False) for p in condemned])
         if reached and self._each(self._condemned(replicas, condemned)) and self.rolling:
-            deleted = self._update(replicas)
-            # Counted down at once, so that the status does not say for a moment that old pods still stand.
-            _put(status, "currentReplicas", max(0, status.get("currentReplicas", 0) - deleted))
-        _complete(self.s.set, status)
-        return SetPlan(tuple(self.phases), status, self._after(status))
+            updates = self._update(replicas)
+        return SetPlan(tuple(self.phases), status, wanted, self._after(status), updates)
 
     def _place(self) -> tuple[list[_Slot], list[Obj]]:
         """Live pods and pods to create, in ordinal order; and the pods beyond the range, highest ordinal first."""
@@ -161,16 +182,26 @@ class _Round:
             return self._create(slot), True
         actions: list[AnyAction] = []
         if phase_of(pod) == "Pending":
-            made = self._claims(slot.ordinal, pod)
+            made = self._claims(slot.ordinal, pod, owned=True)
             if made.refused:
                 return made, True
             actions += made.actions
+        owned = self._retention(pod, condemned=False).actions
+        if phase_of(pod) == "Pending":
+            actions += owned
+            owned = ()
         ready = is_running_and_ready(pod) and is_available(pod, self.min_ready, self.s.now)
         if not self.burst and (is_deleting(pod) or not ready):
             return Item(tuple(actions)), True
-        actions += self._retention(pod, condemned=False).actions
-        if not has_identity(self.s.set, pod):
-            actions.append(self._correct(slot))
+        actions += owned
+        if not has_storage(self.s.set, pod):
+            made = self._claims(slot.ordinal, pod)
+            actions += [a for a in made.actions if a not in actions]
+            if made.refused:
+                return self._refused(actions, "Update", pod, made.refused), True
+        elif has_identity(self.s.set, pod):
+            return Item(tuple(actions)), False
+        actions.append(self._correct(slot))
         return Item(tuple(actions)), False
 
     def _create(self, slot: _Slot) -> Item:
@@ -182,9 +213,7 @@ class _Round:
                 return Item()
         made = self._claims(slot.ordinal, pod)
         if made.refused:
-            text = _failed("Create", "Pod", pod, self.s.set).format(error=made.refused)
-            event = self._event("FailedCreate", text, "Warning")
-            return Item((*made.actions, Emit(why=made.refused, event=event)), made.refused)
+            return self._refused(made.actions, "Create", pod, made.refused)
         create = Create(
             why=f"no pod stands at ordinal {slot.ordinal}",
             kind=POD,
@@ -194,10 +223,18 @@ class _Round:
             # The old pod of this name is still there: it has to go first.
             errors={"AlreadyExists": OnError.REQUEUE},
         )
-        return Item((*made.actions, create))
+        # Claims that are new get their owners in the next round, which sees them.
+        return Item((*made.actions, create, *self._retention(pod, condemned=False).actions))
 
-    def _claims(self, ordinal: int, pod: Obj) -> Item:
-        """Create the claims that the pod at an ordinal lacks; refused while an old one is on its way out."""
+    def _refused(self, actions: Sequence[AnyAction], verb: str, pod: Obj, why: str) -> Item:
+        text = _failed(verb, "Pod", pod, self.s.set).format(error=why)
+        return Item((*actions, Emit(why=why, event=self._event(f"Failed{verb}", text, "Warning"))), why)
+
+    def _claims(self, ordinal: int, pod: Obj, *, owned: bool = False) -> Item:
+        """Create the claims that the pod at an ordinal lacks; refused while an old one is on its way out.
+
+        Unless they are `owned` from the beginning, they get their owners when there is a pod.
+        """
         actions: list[AnyAction] = []
         refused: list[str] = []
         for template in claims.claims_of(self.s.set):
@@ -206,11 +243,9 @@ class _Round:
             if claim is not None:
                 if is_deleting(claim):
                     refused.append(f"pvc {name} is being deleted")
-                else:
-                    actions += self._own(claim, pod, condemned=False)
                 continue
             new = claims.new_claim(self.s.set, template, ordinal)
-            owners = claims.wanted_owners(self.s.set, pod, new, False)
+            owners = claims.wanted_owners(self.s.set, pod, new, False) if owned else None
             if owners:
                 new["metadata"]["ownerReferences"] = owners
             where = f"Pod {pod['metadata']['name']} in StatefulSet {self.s.set['metadata']['name']}"
@@ -232,7 +267,7 @@ class _Round:
         actions: list[AnyAction] = []
         for template in claims.claims_of(self.s.set):
             claim = self.s.claims.get(claims.claim_name(self.s.set, template, ordinal_of(pod)))
-            if claim is not None and not is_deleting(claim):
+            if claim is not None:
                 actions += self._own(claim, pod, condemned=condemned)
         return Item(tuple(actions))
 
@@ -262,12 +297,17 @@ class _Round:
         return actions
 
     def _correct(self, slot: _Slot) -> Patch:
+        """The pod's labels and volumes as its ordinal has them; the API server refuses other volumes."""
+        pod = slot.pod
+        body: Obj = {"metadata": {"labels": identity_labels(pod["metadata"]["name"], slot.ordinal)}}
+        if not has_storage(self.s.set, pod):
+            body["spec"] = {"volumes": with_claims(self.s.set, pod["spec"].get("volumes") or (), slot.ordinal)}
         return Patch(
-            why="the pod lacks the labels of its ordinal",
+            why="the pod lacks the labels or the claims of its ordinal",
             kind=POD,
             key=key_of(slot.pod),
             uid=uid_of(slot.pod),
-            body={"metadata": {"labels": identity_labels(slot.pod["metadata"]["name"], slot.ordinal)}},
+            body=body,
             on_success=self._event("SuccessfulUpdate", _done("Update", "Pod", slot.pod, self.s.set)),
             on_failure=self._event("FailedUpdate", _failed("Update", "Pod", slot.pod, self.s.set), "Warning"),
             errors={"NotFound": OnError.REQUEUE},
@@ -325,7 +365,9 @@ class _Round:
 
     def _status(self) -> Obj:
         counts = dict.fromkeys(_COUNTS, 0)
-        for pod in self.s.pods:
+        # Of several pods of one ordinal, as web-1 and web-01 are, only one is in view.
+        pods = self.s.pods if is_deleting(self.s.set) else {ordinal_of(p): p for p in self.s.pods}.values()
+        for pod in pods:
             counts["replicas"] += 1
             if is_running_and_ready(pod):
                 counts["readyReplicas"] += 1
@@ -373,9 +415,8 @@ def max_unavailable(value: int | str, replicas: int) -> int:
     return max(1, floor(int(digits) * replicas / 100))
 
 
-def _complete(stateful_set: Mapping[str, Any], status: Obj) -> None:
+def _complete(wanted: int, status: Obj) -> None:
     """When every pod is updated and ready, the update revision becomes the current one."""
-    wanted = stateful_set["spec"].get("replicas", 1)
     if all(status.get(k, 0) == wanted for k in ("updatedReplicas", "readyReplicas", "replicas")):
         status["currentRevision"] = status["updateRevision"]
         _put(status, "currentReplicas", wanted)

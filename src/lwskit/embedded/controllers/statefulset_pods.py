@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lwskit.embedded.controllers.statefulset_claims import claim_name, claims_of
@@ -71,7 +71,8 @@ def new_pod(stateful_set: Mapping[str, Any], template: Mapping[str, Any], revisi
     spec["hostname"] = name
     if stateful_set["spec"].get("serviceName"):
         spec["subdomain"] = stateful_set["spec"]["serviceName"]
-    _mount_claims(stateful_set, spec, ordinal)
+    if claims_of(stateful_set):
+        spec["volumes"] = with_claims(stateful_set, spec.get("volumes") or (), ordinal)
     labels = dict(template_meta.get("labels") or {}) | identity_labels(name, ordinal) | {REVISION_LABEL: revision}
     pod_meta: Obj = {
         "name": name,
@@ -87,14 +88,22 @@ def new_pod(stateful_set: Mapping[str, Any], template: Mapping[str, Any], revisi
     return {"apiVersion": "v1", "kind": "Pod", "metadata": pod_meta, "spec": spec}
 
 
-def _mount_claims(stateful_set: Mapping[str, Any], spec: Obj, ordinal: int) -> None:
-    """Put a volume for every claim template in place of the template's own volumes of these names."""
+def has_storage(stateful_set: Mapping[str, Any], pod: Mapping[str, Any]) -> bool:
+    """Whether the pod mounts the claims of its ordinal; one that was made for another set may mount others, or none."""
+    mounted = {
+        v["name"]: (v.get("persistentVolumeClaim") or {}).get("claimName") for v in pod["spec"].get("volumes") or ()
+    }
+    ordinal = ordinal_of(pod)
     templates = claims_of(stateful_set)
-    if not templates:
-        return
+    return all(mounted.get(t["metadata"]["name"]) == claim_name(stateful_set, t, ordinal) for t in templates)
+
+
+def with_claims(stateful_set: Mapping[str, Any], volumes: Sequence[Obj], ordinal: int) -> list[Obj]:
+    """Volumes with one for every claim template, in place of others of these names."""
+    templates = claims_of(stateful_set)
     names = {t["metadata"]["name"] for t in templates}
-    mounted = [
+    mounted: list[Obj] = [
         {"name": t["metadata"]["name"], "persistentVolumeClaim": {"claimName": claim_name(stateful_set, t, ordinal)}}
         for t in templates
     ]
-    spec["volumes"] = mounted + [v for v in spec.get("volumes") or () if v["name"] not in names]
+    return mounted + [v for v in volumes if v["name"] not in names]

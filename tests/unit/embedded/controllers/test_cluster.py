@@ -563,3 +563,40 @@ async def test_a_misspelt_annotation_is_an_event_and_a_warning(cluster: Cluster)
     answer = await cluster.server.handle(request)
     assert "embedded.k8s.test/fail is empty" in answer.headers["warning"]
     assert "ready-dely" not in answer.headers["warning"]
+
+
+async def test_a_round_that_fails_counts_no_old_pod_down(cluster: Cluster, clock: Clock):
+    """A foreign pod stands where one is to be made: nothing is updated, and the status does not say so."""
+    client = cluster.client
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 3}}
+    await client.create(STATEFUL_SET, sample(2, updateStrategy=strategy))
+    await clock.sleep(5)
+    foreign = bare_pod("web-2")
+    foreign["metadata"]["labels"] = {"app": "else"}
+    await client.create(POD, foreign)
+    await client.patch(STATEFUL_SET, "web", {"spec": image("two")["spec"] | {"replicas": 3}}, "default")
+    await clock.sleep(5)
+    status = (await web(client))["status"]
+    assert (status["replicas"], status["currentReplicas"]) == (2, 2)
+    assert status["currentRevision"] != status["updateRevision"]
+
+
+async def test_a_round_that_fails_still_cuts_the_history(cluster: Cluster, clock: Clock):
+    """No pod is made while an earlier claim of its name is on its way out."""
+    client = cluster.client
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    meta = {"name": "data-web-0", "namespace": "default", "finalizers": ["example.com/held"]}
+    await client.create(PERSISTENT_VOLUME_CLAIM, {"metadata": meta, "spec": spec})
+    await client.delete(PERSISTENT_VOLUME_CLAIM, "data-web-0", "default")
+    templates = [{"metadata": {"name": "data"}, "spec": spec}]
+    await client.create(STATEFUL_SET, sample(1, revisionHistoryLimit=0, volumeClaimTemplates=templates))
+    for name in ("two", "three"):
+        await clock.sleep(5)
+        await client.patch(STATEFUL_SET, "web", image(name), "default")
+    await clock.sleep(5)
+    assert not await pods(client)
+    images = [
+        r["data"]["spec"]["template"]["spec"]["containers"][0]["image"]
+        for r in (await client.list(CONTROLLER_REVISION, "default"))["items"]
+    ]
+    assert sorted(images) == ["one", "three"]

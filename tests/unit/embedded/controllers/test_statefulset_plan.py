@@ -224,6 +224,20 @@ class TestStatus:
         assert not status_differs(stateful_set(1, status=status | {"observedGeneration": 9}), status)
 
 
+class TestStatusOfARoundThatStops:
+    def test_only_deletions_that_were_carried_out_are_counted_down(self):
+        olds = [pod(i, "web-old") for i in range(3)]
+        found = plan(stateful_set(3, updateStrategy=rolling(maxUnavailable=2)), olds, old=True)
+        assert said(found) == ["delete web-2", "delete web-1"]
+        assert [found.status_after(n)["currentReplicas"] for n in (0, 1, 2)] == [3, 2, 1]
+        assert found.status == found.status_after(2)
+
+    def test_of_two_pods_at_one_ordinal_one_is_counted(self):
+        twin = pod(1)
+        twin["metadata"] |= {"name": "web-01", "uid": "twin"}
+        assert plan(stateful_set(2), [pod(0), pod(1), twin]).status["replicas"] == 2
+
+
 class TestClaims:
     SPEC: ClassVar = {
         "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
@@ -252,6 +266,46 @@ class TestClaims:
         patch = found.phases[0].items[0].actions[0]
         assert isinstance(patch, Patch)
         assert [r["kind"] for r in patch.body["metadata"]["ownerReferences"]] == ["StatefulSet"]
+
+    RETAINED: ClassVar = SPEC | {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"}}
+
+    def test_a_new_claim_has_no_owner_before_there_is_a_pod(self):
+        found = plan(stateful_set(1, **self.RETAINED), [])
+        (create, *_) = found.phases[0].items[0].actions
+        assert isinstance(create, Create)
+        assert "ownerReferences" not in create.obj["metadata"]
+
+    def test_a_claim_that_is_there_gets_its_owner_after_the_pod(self):
+        claim = {"metadata": {"name": "data-web-0", "namespace": "default", "uid": "c", "resourceVersion": "1"}}
+        found = plan(stateful_set(1, **self.RETAINED), [], claims={"data-web-0": claim})
+        assert said(found) == ["create web-0", "patch data-web-0"]
+
+    def test_a_pending_pod_gets_claims_with_their_owner(self):
+        waiting = pod(0, phase="Pending")
+        waiting["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-web-0"}}]
+        found = plan(stateful_set(1, **self.RETAINED), [waiting])
+        assert said(found) == ["create data-web-0"]
+        (create,) = found.phases[0].items[0].actions
+        assert isinstance(create, Create)
+        assert [r["kind"] for r in create.obj["metadata"]["ownerReferences"]] == ["StatefulSet"]
+
+    def test_a_pod_of_another_set_is_given_the_claims_that_it_lacks(self):
+        adopted = pod(0)
+        adopted["spec"]["volumes"] = [{"name": "tmp", "emptyDir": {}}, {"name": "data", "emptyDir": {}}]
+        found = plan(stateful_set(1, **self.SPEC), [adopted])
+        assert said(found) == ["create data-web-0", "patch web-0"]
+        patch = found.phases[0].items[0].actions[1]
+        assert isinstance(patch, Patch)
+        assert patch.body["spec"]["volumes"] == [
+            {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-0"}},
+            {"name": "tmp", "emptyDir": {}},
+        ]
+
+    def test_it_is_not_changed_while_such_a_claim_is_being_deleted(self):
+        claims = {"data-web-0": {"metadata": {"name": "data-web-0", "deletionTimestamp": "x"}}}
+        found = plan(stateful_set(1, **self.SPEC), [pod(0)], claims=claims)
+        assert said(found) == ["emit FailedUpdate"]
+        assert found.phases[0].items[0].refused
 
 
 @given(st.integers(0, 3000))
