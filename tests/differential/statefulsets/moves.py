@@ -131,7 +131,8 @@ class Moves:
             owner = controller_of(pod)
             if owner is None or owner["uid"] != uid_of(stateful_set):
                 return True
-        return not _all_fit(stateful_set, place) or any(is_deleting(c) for c in place.of(PERSISTENT_VOLUME_CLAIM).values())
+        going = any(is_deleting(c) for c in place.of(PERSISTENT_VOLUME_CLAIM).values())
+        return going or not _all_fit(stateful_set, place)
 
     def _chosen(self, place: Place) -> list[Move]:
         if SET not in place.of(STATEFUL_SET):
