@@ -1,33 +1,28 @@
 """Random lives of a set with a restart budget, on virtual time (specification: 20 §12).
 
-LWSKIT_REPEAT says how many are lived; a failure names its seed, which is the number of the test.
+LWSKIT_REPEAT says how many are lived, LWSKIT_SEED with which seed they begin; a failure names its seed and its steps.
 """
 
 from __future__ import annotations
 
-import os
-import random
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 
 import pytest
 
 from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.runtime.errors import Conflict, ConnectionFailed, InternalError, NotFound
+from lwskit.runtime.errors import NotFound
 from lwskit.runtime.kinds import POD, STATEFUL_SET
 from lwskit.runtime.objects import Obj, annotations_of, is_deleting, labels_of
 from lwskit.testing.cluster import Runnable, TestCluster
-from lwskit.testing.interceptors import matching
 from tests.scenarios.budgets import FINALIZER, counts
-from tests.scenarios.manager import manager
+from tests.scenarios.life import Life, seeds
 from tests.scenarios.support import Sets
 
-SEEDS = range(int(os.environ.get("LWSKIT_REPEAT") or 6))
+SEEDS = seeds(6)
 STEPS = 25
 MOST = 3
-ERRORS = (Conflict("changed"), InternalError("try again"), ConnectionFailed("lost"))
 
 pytestmark = pytest.mark.virtual_only("minutes of a set's life, and a manager that ends at chosen moments")
 
@@ -50,24 +45,14 @@ def group_of(pod: Obj) -> str:
     return labels_of(pod).get(names.GROUP_INDEX_LABEL, "")
 
 
-class Life:
+class BudgetLife(Life):
     """What happens to one set, and the causes there are for a group to be made anew."""
 
     def __init__(self, cluster: TestCluster, sets: Sets, seed: int) -> None:
-        self.cluster, self.sets, self.rng = cluster, sets, random.Random(seed)
+        super().__init__(cluster, sets, seed)
         self.causes: Counter[str] = Counter()
         self.image = 1
         self.replicas = 2
-        self.running: AsyncExitStack | None = None
-
-    async def begin(self) -> None:
-        self.running = AsyncExitStack()
-        await self.running.enter_async_context(manager(self.cluster))
-
-    async def end(self) -> None:
-        if self.running is not None:
-            await self.running.aclose()
-            self.running = None
 
     async def pod(self) -> str:
         pods = await self.sets.live_pods()
@@ -88,8 +73,11 @@ class Life:
             self.changes_managers,
             self.cuts,
             self.breaks,
+            self.loses_answers,
         )
-        await self.rng.choice(actions)()
+        action = self.rng.choice(actions)
+        self.log.append(action.__name__)
+        await action()
         await self.cluster.clock.sleep(self.rng.choice((0.0, 0.1, 1.0, 3.0)))
 
     async def loses(self) -> None:
@@ -124,19 +112,6 @@ class Life:
         body = {"maxGroupRestarts": self.rng.choice((0, 1, MOST)), "restartBackoff": backoff}
         await self.sets.patch({"spec": {"leaderWorkerTemplate": body}})
 
-    async def changes_managers(self) -> None:
-        await self.end()
-        await self.cluster.clock.sleep(self.rng.choice((0.0, 2.0)))
-        await self.begin()
-
-    async def cuts(self) -> None:
-        self.cluster.cut_watches()
-
-    async def breaks(self) -> None:
-        method = self.rng.choice(("PATCH", "DELETE", "PUT", "POST"))
-        error = self.rng.choice(ERRORS)
-        self.cluster.interceptors[-1].fail(matching(method), error, times=self.rng.choice((1, 3)))
-
     async def whole(self) -> None:
         """At rest every kept pod is of a marked leader, and a marked group is terminated and kept whole."""
         await self.sets.settled()
@@ -153,36 +128,36 @@ class Life:
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_a_life(cluster: TestCluster, sets: Sets, seed: int):
     """20 §14 lines 79, 81, 83, 86: no group is restarted more often than there are causes, and none is stuck."""
-    life = Life(cluster, sets, seed)
-    await life.begin()
-    pace = {"rollingUpdateConfiguration": {"maxUnavailable": 3}}
-    await sets.running(size=2, group={"maxGroupRestarts": 1}, rolloutStrategy=pace)
-    async with cluster.observe(POD) as observer, cluster.kubelet.playing():
-        for _ in range(STEPS):
-            try:
-                await life.step()
-            except NotFound:
-                # The pod was replaced between the look and the act.
-                continue
-        cluster.interceptors[-1].clear()
-        await life.whole()
-        for _ in range(20):
-            marked = [n for n, p in (await sets.pods()).items() if is_marked(p)]
-            if not marked:
-                break
-            await life.recovers()
-            await cluster.clock.sleep(2)
-        live = await sets.ready()
-        await life.whole()
-        assert live["status"]["updatedReplicas"] == life.replicas
-    for name, births in observer.born.items():
-        if name.count("-") == 1:
-            assert births <= life.causes[name.split("-")[1]], (name, births, life.causes)
-    await cluster.delete(LEADER_WORKER_SET, "llm")
+    life = BudgetLife(cluster, sets, seed)
+    async with life.lived():
+        await life.begin()
+        pace = {"rollingUpdateConfiguration": {"maxUnavailable": 3}}
+        await sets.running(size=2, group={"maxGroupRestarts": 1}, rolloutStrategy=pace)
+        async with cluster.observe(POD) as observer, cluster.kubelet.playing():
+            for _ in range(STEPS):
+                try:
+                    await life.step()
+                except NotFound:
+                    # The pod was replaced between the look and the act.
+                    continue
+            await life.calm()
+            await life.whole()
+            for _ in range(20):
+                marked = [n for n, p in (await sets.pods()).items() if is_marked(p)]
+                if not marked:
+                    break
+                await life.recovers()
+                await cluster.clock.sleep(2)
+            live = await sets.ready()
+            await life.whole()
+            assert live["status"]["updatedReplicas"] == life.replicas
+        for name, births in observer.born.items():
+            if name.count("-") == 1:
+                assert births <= life.causes[name.split("-")[1]], (name, births, life.causes)
+        await cluster.delete(LEADER_WORKER_SET, "llm")
 
-    async def nothing_left() -> None:
-        assert await sets.pods() == {}
-        assert await cluster.names(STATEFUL_SET) == []
+        async def nothing_left() -> None:
+            assert await sets.pods() == {}
+            assert await cluster.names(STATEFUL_SET) == []
 
-    await cluster.eventually(nothing_left)
-    await life.end()
+        await cluster.eventually(nothing_left)

@@ -134,7 +134,7 @@ class Watch:
         """Stop following. Idempotent."""
         if not self.closed:
             self.closed = True
-            self._table.watches.discard(self)
+            self._table.watches.pop(self, None)
             self._wake.set()
 
 
@@ -160,7 +160,8 @@ class _Table:
         self.keys: list[str] = []
         self.history: deque[tuple[str, Change]] = deque(maxlen=history)
         self.forgotten = forgotten
-        self.watches: set[Watch] = set()
+        # In the order in which they were opened, so that a run repeats itself.
+        self.watches: dict[Watch, None] = {}
 
 
 class Store:
@@ -284,7 +285,7 @@ class Store:
                 watch.offer(place, change)
         watch.version = self.version
         if not watch.closed:
-            found.watches.add(watch)
+            found.watches[watch] = None
         return watch
 
     def compact(self) -> None:

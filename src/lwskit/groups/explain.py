@@ -242,7 +242,7 @@ class _Explaining:
                 down = [i for i in range(now.replicas) if i != hold.group and not groups[i].ready]
                 about = grouptrouble.first(self.looking, down)
                 more = tuple(self._about(about)) if about is not None else ()
-                state = self._state_of(about)
+                state = State.BLOCKED if hold.below else self._state_of(about)
                 advice = holds.advice(hold, self.scene.name, self.scene.namespace) if state is State.BLOCKED else ()
                 waits = "the StatefulSet controller"
                 return self._said(state, "replacing", counts, told, *more, waits=waits, advice=advice, about=about)

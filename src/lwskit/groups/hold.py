@@ -30,10 +30,11 @@ class Cause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What holds a rollout: the cause, the group that it is about, and for FORMULA the groups that are down below it.
+    """What holds a rollout: the cause, the group that it is about, and the groups that are down below it.
 
     `group` is the highest that is not finished; for FORMULA the ready old group at which the update stops: once it is
-    down, the update goes on with it. -1 where the cause is about no group.
+    down, the update goes on with it. -1 where the cause is about no group. `below` is for FORMULA, and for REPLACING
+    where groups that the update has not reached are alone as many as may be down: no update will make them ready.
     """
 
     cause: Cause
@@ -49,6 +50,13 @@ def told(hold: Hold, settings: rollout.Settings) -> str:
         case Cause.REPLACING:
             most = max(1, settings.max_unavailable + settings.max_surge)
             when = "once no leader is down" if most == 1 else f"once fewer than {most} leaders are down"
+            if hold.below:
+                are = "is" if len(hold.below) == 1 else "are"
+                return (
+                    f"the rollout is held by {numbered(hold.below)}, which the update has not reached and which {are} "
+                    f"not ready: group {hold.group} is next and still of an older revision, and the StatefulSet "
+                    f"controller replaces it {when}"
+                )
             return (
                 f"group {hold.group} is next and still of an older revision: the StatefulSet controller replaces it "
                 f"{when}"
@@ -72,11 +80,14 @@ def told(hold: Hold, settings: rollout.Settings) -> str:
 
 def advice(hold: Hold, name: str, namespace: str) -> tuple[str, ...]:
     """What a person can do about a hold, as sentences; commands stand in backquotes."""
+    delete = f"kubectl -n {namespace} delete pod {name}-"
+    mend: tuple[str, ...] = ()
+    if hold.below:
+        mend = (f"make {numbered(hold.below)} ready: `{delete}{hold.below[0]}` starts one anew, on the old revision",)
     match hold.cause:
         case Cause.FORMULA:
-            delete = f"kubectl -n {namespace} delete pod {name}-"
             return (
-                f"make {numbered(hold.below)} ready: `{delete}{hold.below[0]}` starts one anew, on the old revision",
+                *mend,
                 f"if the old revision cannot become ready: `{delete}{hold.group}` lets the update go on with group "
                 f"{hold.group}, though one more group is down meanwhile; or raise maxUnavailable",
             )
@@ -86,8 +97,9 @@ def advice(hold: Hold, name: str, namespace: str) -> tuple[str, ...]:
             return ("lower spec.rolloutStrategy.rollingUpdateConfiguration.partition to go on",)
         case Cause.REPLACING:
             return (
-                f"`kubectl -n {namespace} delete pod {name}-{hold.group}` makes it anew from the new revision at once, "
-                "though one more group is down then",
+                *mend,
+                f"`{delete}{hold.group}` makes it anew from the new revision at once, though one more group is down "
+                "then",
             )
         case Cause.UPDATING:
             return ()
@@ -110,7 +122,11 @@ def find(now: LeaderState, groups: Groups, settings: rollout.Settings) -> Hold |
     tail = groups.finished_tail()
     unfinished = now.replicas - tail - 1
     if unfinished >= now.partition:
-        return Hold(Cause.REPLACING if _stops(groups, unfinished) else Cause.UPDATING, unfinished)
+        if not _stops(groups, unfinished):
+            return Hold(Cause.UPDATING, unfinished)
+        below = tuple(i for i in range(now.partition) if not groups[i].ready)
+        lasts = len(below) >= max(1, settings.max_unavailable + settings.max_surge)
+        return Hold(Cause.REPLACING, unfinished, below if lasts else ())
     if window >= wanted - settings.partition:
         return Hold(Cause.PARTITION) if settings.partition and _is_old(groups, settings.partition) else None
     if now.partition <= settings.partition:

@@ -31,14 +31,15 @@ class TaskOwner:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._tasks: set[asyncio.Task[Any]] = set()
+        # In the order in which they were started, so that on a virtual loop a run repeats itself.
+        self._tasks: dict[asyncio.Task[Any], None] = {}
         self._error: BaseException | None = None
         self._changed = asyncio.Event()
 
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         """Run a coroutine as a task of this owner; its full name begins with the owner's."""
         task = asyncio.create_task(work, name=f"{self.name}: {name}")
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._on_done)
         return task
 
@@ -59,15 +60,15 @@ class TaskOwner:
 
     async def stop(self) -> None:
         """Cancel what runs and wait for its end; errors on the way are logged unless somebody waits for the owner."""
-        for task in self._tasks:
+        for task in [*self._tasks]:
             task.cancel()
         while self._tasks:
-            await asyncio.wait(self._tasks)
+            await asyncio.wait([*self._tasks])
             # Done callbacks, which take the tasks out, run in the next step of the loop.
             await asyncio.sleep(0)
 
     def _on_done(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         self._changed.set()
         if task.cancelled():
             error = None if task.cancelling() else TaskCancelled(task.get_name())

@@ -87,6 +87,8 @@ class _Rule:
     latency: float = 0.0
     left: int | None = None
     gate: asyncio.Event | None = None
+    after: bool = False
+    """The error comes in place of the answer: what was asked for has been done."""
 
 
 @dataclass(eq=False, slots=True)
@@ -118,6 +120,13 @@ class Interceptor:
     def fail(self, matches: Matcher, error: Exception, *, times: int | None = 1) -> None:
         """Answer the next `times` requests that match with an error (None: all) instead of sending them."""
         self._rules.append(_Rule(matches, error=error, left=times))
+
+    def lose(self, matches: Matcher, error: Exception, *, times: int | None = 1) -> None:
+        """Send the next `times` requests that match (None: all) and answer with an error all the same.
+
+        So it is where a connection breaks after the server has done its part.
+        """
+        self._rules.append(_Rule(matches, error=error, left=times, after=True))
 
     def delay(self, matches: Matcher, seconds: float, *, times: int | None = None) -> None:
         """Let requests that match wait that many seconds before they are sent."""
@@ -214,9 +223,11 @@ class Interceptor:
         recorded = self._record(request)
         request = recorded.request
         try:
-            await self._obey(request)
+            lost = await self._obey(request)
             past = self._past(request)
             response = await self._inner.send(past.request if past else request, timeout=timeout)
+            if lost is not None:
+                raise lost
             if past is not None:
                 response = past.answer(response)
         except BaseException as error:
@@ -231,7 +242,8 @@ class Interceptor:
         recorded = self._record(request)
         request = recorded.request
         try:
-            await self._obey(request)
+            if (lost := await self._obey(request)) is not None:
+                raise lost
         except BaseException as error:
             recorded.status = error.code if isinstance(error, ApiError) else -1
             raise
@@ -261,7 +273,9 @@ class Interceptor:
         version = next((version for matches, version in reversed(self._stale) if matches(request)), None)
         return stale.as_of(request, version) if version is not None else None
 
-    async def _obey(self, request: HttpRequest) -> None:
+    async def _obey(self, request: HttpRequest) -> Exception | None:
+        """Apply the rules to a request; returns what is to be raised when its answer is there."""
+        lost: Exception | None = None
         for rule in list(self._rules):
             if rule.left == 0 or not rule.matches(request):
                 continue
@@ -271,8 +285,10 @@ class Interceptor:
                 await rule.gate.wait()
             if rule.latency:
                 await asyncio.sleep(rule.latency)
-            if rule.error is not None:
+            if rule.error is not None and not rule.after:
                 raise rule.error
+            lost = lost or rule.error
+        return lost
 
 
 class _Stream:

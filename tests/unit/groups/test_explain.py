@@ -123,7 +123,9 @@ def test_the_statefulset_takes_no_more_leaders_down() -> None:
     cluster.workload = workload
     cluster.reconcile()
     found = explained(scene_of(cluster))
-    assert (found.cause, found.group) == ("replacing", 0)
+    assert (found.cause, found.group, found.state) == ("replacing", 0, State.BLOCKED)
+    assert "held by group 0, which the update has not reached" in found.paragraph
+    assert found.advice[-1].startswith("`kubectl -n ns delete pod x-2`")
     assert "group 2 is next and still of an older revision" in found.paragraph.lower()
 
 

@@ -46,7 +46,14 @@ def test_a_group_that_is_updated_and_not_ready() -> None:
 
 
 def test_a_group_that_the_controller_has_not_replaced() -> None:
-    assert found("aAA", 2) == Hold(Cause.REPLACING, 2)
+    assert found("AAAb", 2) == Hold(Cause.UPDATING, 3)
+    assert found("AAAB", 2) == Hold(Cause.REPLACING, 2)
+    assert found("aAAA", 2, unavailable=2) == Hold(Cause.REPLACING, 3)
+
+
+def test_groups_that_no_update_makes_ready_are_all_that_may_be_down() -> None:
+    assert found("aAA", 2) == Hold(Cause.REPLACING, 2, (0,))
+    assert found("aaABBA", 2, wanted=5, surge=1) == Hold(Cause.REPLACING, 5, (0, 1))
 
 
 def test_the_formula() -> None:

@@ -87,6 +87,15 @@ async def test_errors_are_injected_a_number_of_times(client, interceptor, server
     assert len(server.sent) == 1
 
 
+async def test_answers_get_lost_after_the_server_has_done_its_part(client, interceptor, server):
+    interceptor.lose(matching("DELETE"), ConnectionFailed("reset"))
+    with pytest.raises(ConnectionFailed):
+        await client.delete(POD, "a", "ns")
+    await client.delete(POD, "a", "ns")
+    assert [r.method for r in server.sent] == ["DELETE", "DELETE"]
+    assert [r.status for r in interceptor.requests] == [-1, 200]
+
+
 async def test_latency(client, interceptor):
     interceptor.delay(matching("GET"), 3)
     await client.get(POD, "a", "ns")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from lwskit.embedded.controllers.events import CoreRecorder
 from lwskit.embedded.controllers.kubelet_behaviour import Behaviour, behaviour_of
@@ -38,8 +38,9 @@ class Kubelet:
     """Plays the kubelets of `nodes` (a number, names or NodeSpecs) against the API server of `client`, any server.
 
     Pods bound to these nodes start, become ready, crash, end and stop as `behaviour` and their annotations say (see
-    `kubelet_behaviour`), all durations divided by `speed`. They are deleted by UID, never by name. With `events` it
-    records what a kubelet records about containers. Nodes are created where they do not exist.
+    `kubelet_behaviour`), all durations divided by `speed`; `behaviour` may be a function of the pod. They are deleted
+    by UID, never by name. With `events` it records what a kubelet records about containers. Nodes are created where
+    they do not exist.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Kubelet:
         *,
         clock: Clock | None = None,
         rng: random.Random | None = None,
-        behaviour: Behaviour | None = None,
+        behaviour: Behaviour | Callable[[Obj], Behaviour] | None = None,
         speed: float = 1.0,
         events: bool = True,
         concurrency: int = 16,
@@ -59,13 +60,14 @@ class Kubelet:
         self._client = client
         self._clock = clock or RealClock()
         self._rng = rng or real_random()
-        self._behaviour = behaviour or Behaviour()
+        self._behaviour = _by_pod(behaviour or Behaviour())
         self._speed = speed
         self._nodes = {n.name: n for n in node_specs(nodes)}
         self._addresses = {name: f"172.18.{(i + 2) // 256}.{(i + 2) % 256}" for i, name in enumerate(self._nodes)}
         self._cache = Cache(client, self._clock, self._rng)
         self._pods = self._cache.informer(POD)
         self._lives: dict[str, PodLife] = {}
+        self._cut_off: set[str] = set()
         self._next_ip = 0
         self.ready = asyncio.Event()
         """Set when the nodes are registered and their pods are watched."""
@@ -123,6 +125,20 @@ class Kubelet:
         """Make a node say that it is ready or not; its pods are left as they are. Raises NotFound."""
         await self._patch_node(node, {"status": {"conditions": conditions(ready, self._moment())}}, "status")
 
+    def cut_off(self, node: str) -> None:
+        """Play a kubelet that hears and says nothing: nothing becomes of the node's pods until it is `found` again.
+
+        What a cluster's other controllers do about a lost node is not played.
+        """
+        self._cut_off.add(node)
+
+    def found(self, node: str) -> None:
+        """End what `cut_off` began: the kubelet looks after all pods of the node again, deleted ones included."""
+        self._cut_off.discard(node)
+        for pod in self._pods.store.list():
+            if node_of(pod) == node:
+                self._controller.queue.add(_request(pod))
+
     def crash(self, namespace: str, name: str, container: str = "", exit_code: int = 1) -> None:
         """Let a container of a running pod (by default all of them) exit now.
 
@@ -142,14 +158,14 @@ class Kubelet:
             self._lives.pop(request.uid, None)
             return DONE
         node = node_of(pod)
-        if node not in self._nodes:
+        if node not in self._nodes or node in self._cut_off:
             return DONE
         now, moment = self._clock.monotonic(), self._moment()
         life = self._lives.get(request.uid)
         if life is None:
             life = PodLife(pod, now, moment, [self._addresses[node]], [self._ip(pod)])
             self._lives[request.uid] = life
-        step = life.look(pod, behaviour_of(pod, self._behaviour, self._speed), now, moment)
+        step = life.look(pod, behaviour_of(pod, self._behaviour(pod), self._speed), now, moment)
         await self._carry_out(pod, node, step)
         return Result(after=max(step.after, 0.001)) if step.after is not None else DONE
 
@@ -196,6 +212,10 @@ class Kubelet:
 
     def _moment(self) -> str:
         return rfc3339(self._clock.now())
+
+
+def _by_pod(behaviour: Behaviour | Callable[[Obj], Behaviour]) -> Callable[[Obj], Behaviour]:
+    return (lambda pod: behaviour) if isinstance(behaviour, Behaviour) else behaviour
 
 
 def _request(pod: Obj) -> Request:

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from lwskit.embedded.cluster import Cluster
-from lwskit.embedded.controllers.kubelet_behaviour import Behaviour
+from lwskit.embedded.controllers.kubelet import Kubelet
+from lwskit.embedded.controllers.kubelet_behaviour import NEVER, Behaviour
 from lwskit.embedded.controllers.nodes import NodeSpec
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.transport import HttpRequest, HttpResponse
@@ -511,6 +512,33 @@ class TestKubelet:
         assert cluster.kubelet
         await cluster.kubelet.set_ready("node-0", False)
         assert not is_true(await cluster.client.get(NODE, "node-0"), "Ready")
+
+    async def test_a_node_that_is_cut_off_ends_no_pod_before_it_is_found(self, cluster: Cluster):
+        assert cluster.kubelet
+        await cluster.client.create(POD, bare_pod())
+        await settle()
+        cluster.kubelet.cut_off("node-0")
+        await cluster.client.delete(POD, "p", "default")
+        await settle()
+        assert is_true((await pods(cluster.client))["p"], "Ready")
+        cluster.kubelet.found("node-0")
+        await settle()
+        assert await names(cluster.client) == set()
+
+    async def test_a_behaviour_may_depend_on_the_pod(self, clock: Clock):
+        def behaviour(pod: dict) -> Behaviour:
+            return Behaviour(ready_delay=NEVER if pod["metadata"]["name"] == "late" else 0)
+
+        async with Cluster(clock, random.Random(1), without={"kubelet"}) as cluster:
+            kubelet = Kubelet(cluster.client_for("kubelet"), clock=clock, rng=random.Random(1), behaviour=behaviour)
+            async with asyncio.TaskGroup() as group:
+                running = group.create_task(kubelet.run())
+                await cluster.client.create(POD, bare_pod())
+                await cluster.client.create(POD, bare_pod("late"))
+                await settle()
+                found = {n: is_true(p, "Ready") for n, p in (await pods(cluster.client)).items()}
+                assert found == {"p": True, "late": False}
+                running.cancel()
 
 
 class TestCluster:
