@@ -114,6 +114,10 @@ class Moves:
     def next(self, place: Place) -> list[Move]:
         """The next moves, one after the other; after each everything may come to rest."""
         found = self._chosen(place)
+        stateful_set = place.of(STATEFUL_SET).get(SET)
+        if stateful_set is not None and is_deleting(stateful_set):
+            # It may be gone before it is touched.
+            found = [[move[0]] for move in found]
         if self._blocked(place):
             found = [move if _ends_the_set(move) else [*move, self._nudge()] for move in found]
         return found
