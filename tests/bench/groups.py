@@ -101,6 +101,8 @@ async def measure(control: plane.Plane, audit: Audit, load: Load, shape: Shape, 
                 phase.seconds = time.monotonic() - begin
                 await asyncio.sleep(QUIET)
                 phase.cpu, phase.requests = usage.look(), audit.look()
+                used = ", ".join(f"{name} {seconds:.1f}" for name, seconds in phase.cpu.items())
+                print(f"  … {phase.seconds:.1f} s for {image}; processor seconds: {used}", file=sys.stderr, flush=True)
             return Outcome(creation, update, memory_mib(manager, "VmHWM") if manager is not None else 0.0)
     finally:
         await client.close()

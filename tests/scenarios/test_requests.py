@@ -76,6 +76,22 @@ async def test_groups_that_get_ready_one_after_another(cluster: TestCluster, set
     none_failed(cluster)
 
 
+@pytest.mark.virtual_only("two hundred pods")
+async def test_what_a_group_costs(cluster: TestCluster, sets: Sets):
+    """For each group its workers and the event about them; all else together is a fifth of a request a group."""
+    await sets.running(replicas=100, size=2)
+    await sets.settled()
+    (manager,) = cluster.interceptors
+    root = f"/namespaces/{cluster.namespace}/"
+    mine = [r for r in manager.requests if root in r.request.path]
+    # Two recorders may name two events alike, as virtual time stands still meanwhile; the second is named anew.
+    counted = [r for r in mine if not ("/events" in r.request.path and r.status == 409)]
+    counts = Counter(f"{r.verb} {r.request.path.partition(root)[2]}" for r in counted)
+    assert counts.pop("create statefulsets") == 100
+    assert counts.pop("create events") - 100 <= 5
+    assert counts.total() <= 15, counts
+
+
 async def test_a_set_at_rest(cluster: TestCluster, sets: Sets):
     """Nothing is written about a set at rest, whatever its watches do."""
     await sets.running()

@@ -20,6 +20,7 @@ from lwskit.runtime.certs import make_ca, make_server_cert
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.config import connect, server_url
 from lwskit.runtime.clock import Clock, RealClock, real_random
+from lwskit.runtime.gc import GcPolicy
 from lwskit.runtime.tls import TlsFiles
 
 LOOPBACK = "127.0.0.1"
@@ -102,6 +103,7 @@ async def _run(
                 return development.Endpoint(url or f"https://{host}:{server.port}", ca.cert_pem)
 
             program.manager.add(development.Registration(client, endpoint, server.serving, clock))
+            program.manager.add(GcPolicy(clock, program.cache))
             async with asyncio.TaskGroup() as tasks:
                 running = tasks.create_task(program.run(), name="manager")
                 await program.manager.elected.wait()
