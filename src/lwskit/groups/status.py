@@ -19,7 +19,7 @@ COUNTS = frozenset({"replicas", "readyReplicas", "updatedReplicas"})
 PAUSE = 0.01
 """Seconds for each group between two writes of a status of which the second only counts otherwise: the groups of a
 large set get ready one after the other."""
-LONGEST_PAUSE = 2.0
+LONGEST_PAUSE = 5.0
 _EXCLUSIVE = {
     names.CONDITION_AVAILABLE: (names.CONDITION_PROGRESSING, names.CONDITION_UPDATE_IN_PROGRESS),
     names.CONDITION_PROGRESSING: (names.CONDITION_AVAILABLE,),

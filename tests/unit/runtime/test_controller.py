@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -326,6 +327,34 @@ async def test_a_second_cancellation_cancels_the_running_reconcile(clock: Clock)
     with pytest.raises(asyncio.CancelledError):
         await task
     assert clock.monotonic() == 2
+
+
+async def test_reconciles_that_never_wait_leave_others_their_turns(clock: Clock) -> None:
+    """Neither watches nor the renewal of a Lease stand still while a long queue is worked off."""
+    turns: list[int] = []
+    done: list[Request] = []
+    finished = asyncio.Event()
+
+    async def reconcile(request: Request) -> None:
+        done.append(request)
+        if len(done) == 500:
+            finished.set()
+        if len(done) % 2 == 0:
+            raise TerminalError("at once")
+
+    async def other() -> None:
+        while not finished.is_set():
+            turns.append(len(done))
+            await asyncio.sleep(0)
+        turns.append(len(done))
+
+    controller = make(clock, reconcile, concurrency=2)
+    for number in range(500):
+        controller.queue.add(Request("default", str(number)))
+    task = asyncio.create_task(other())
+    async with running(controller):
+        await task
+    assert max(after - before for before, after in itertools.pairwise(turns)) <= 4
 
 
 async def test_a_second_start_is_refused(clock: Clock) -> None:

@@ -243,6 +243,8 @@ class Controller:
                 await self._process(request, priority)
             finally:
                 self.queue.done(request)
+            # A reconcile that never waits gives nobody else a turn: watches, webhooks, the renewal of the Lease.
+            await asyncio.sleep(0)
 
     async def _process(self, request: Request, priority: int) -> None:
         with structlog.contextvars.bound_contextvars(**self._log_fields(request)):
