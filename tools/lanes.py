@@ -41,7 +41,7 @@ SERVICE_ADDRESSES = "--service-cluster-ip-range 10.96.0.0/16"
 """The addresses that the embedded API server gives to services, too."""
 DIFFERENTIAL = ["--faults", "--seed", "1", "--steps", "100", "--sequences", "40", "--seconds", "120"]
 """What is compared unless something else is asked for: each known fault and 4000 steps, less on a very slow machine."""
-STATEFULSETS = ["--seed", "1", "--steps", "20", "--sets", "60", "--at-once", "60", "--seconds", "60"]
+STATEFULSETS = ["--seed", "1", "--steps", "20", "--sets", "60", "--at-once", "30", "--seconds", "45"]
 """What is compared unless something else is asked for: 60 sets, each with 20 moves; fewer on a very slow machine."""
 AS_PLAYED = "--controllers=-pod-garbage-collector-controller --concurrent-statefulset-syncs=30"
 """For the controller manager that random StatefulSets are played on: nobody else ends pods that the player holds."""

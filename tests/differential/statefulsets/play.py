@@ -27,6 +27,8 @@ PAUSE = 0.2
 """Seconds between two requests of a move."""
 PATIENCE = 10.0
 """Real seconds until the real cluster is taken not to come to the same."""
+CROWDED = 30.0
+"""The same while many sequences are played at a time."""
 CLEARINGS = 5
 """How often what is left of a sequence is taken away."""
 QUIET = 0.3
@@ -112,10 +114,12 @@ class Real:
         self._clock = RealClock()
         self.judged = 0
 
-    async def compare(self, expected: Sequence[Played]) -> tuple[list[list[str]], Parting | None]:
+    async def compare(
+        self, expected: Sequence[Played], patience: float = PATIENCE
+    ) -> tuple[list[list[str]], Parting | None]:
         """Play what was played on the embedded cluster, until it parts; for each step what the forecast got wrong.
 
-        `judged` counts the forecasts.
+        `patience` is in seconds; `judged` counts the forecasts.
         """
         self._count += 1
         namespace = f"{self._prefix}-{self._count}"
@@ -129,7 +133,7 @@ class Real:
                 foretold = Foretold(place)
                 answers = await _do(self._client, namespace, step.move, self._clock, boss, foretold)
                 lines = differences(step.answers, answers, "answers")
-                lines = lines or await self._reached(namespace, place, step.state)
+                lines = lines or await self._reached(namespace, place, step.state, patience)
                 if lines:
                     return wrong, Parting(number, lines)
                 wrong.append(foretold.wrong(place))
@@ -152,10 +156,10 @@ class Real:
                 break
         await self._client.delete(NAMESPACE, namespace)
 
-    async def _reached(self, namespace: str, place: Place, wanted: dict[str, Any]) -> list[str]:
+    async def _reached(self, namespace: str, place: Place, wanted: dict[str, Any], patience: float) -> list[str]:
         """Wait until the namespace is as wanted, and for a while stays so; the differences if it does not."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + PATIENCE
+        deadline = loop.time() + patience
         since: float | None = None
         found: list[str] = []
         while True:
