@@ -66,9 +66,16 @@ def unit(session: nox.Session) -> None:
 
 @nox.session
 def scenarios(session: nox.Session) -> None:
-    """Behaviour on the embedded cluster."""
+    """Behaviour on the embedded cluster, and a sample of what `explore` tries."""
     install(session, "test")
-    session.run("python", "-m", "pytest", "tests/scenarios", *session.posargs, env={"LWSKIT_CLUSTER": "embedded"})
+    session.run("python", "-m", "pytest", "tests/scenarios", "tests/exploration", *session.posargs, env={"LWSKIT_CLUSTER": "embedded"})
+
+
+@nox.session
+def explore(session: nox.Session) -> None:
+    """Every life and every scenario of sets, with the manager disturbed at every point; takes an hour or more."""
+    install(session, "test")
+    session.run("python", "-m", "tools.explore", *session.posargs)
 
 
 @nox.session(reuse_venv=False)

@@ -7,8 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from lwskit.api.crds import crds
+from lwskit.manager import undertest
 from lwskit.runtime.objects import Obj
 from lwskit.testing.cluster import Runnable, TestCluster
+from lwskit.testing.explore import Settings
+from lwskit.testing.plugin import cluster_mode
+from tests.exploration.settings import SETTINGS
 from tests.scenarios.manager import manager
 from tests.scenarios.support import Sets
 
@@ -22,7 +26,13 @@ def cluster_crds() -> Sequence[Obj]:
 @pytest.fixture
 def cluster_runnables() -> Sequence[Runnable]:
     """The manager, with its webhooks."""
-    return (manager,)
+    return (undertest.restartable() if cluster_mode() == "embedded" else manager,)
+
+
+@pytest.fixture
+def exploration_settings() -> Settings:
+    """How the scenarios are explored: at their ends all pods become ready."""
+    return SETTINGS
 
 
 @pytest.fixture

@@ -205,6 +205,16 @@ class Store:
         """The names of the tables that were ever used."""
         return iter(list(self._tables))
 
+    def changes(self, table: str) -> Iterator[tuple[str, Obj]]:
+        """The type and the object of each remembered change of a table, oldest first."""
+        for _, change in self._table(table).history:
+            yield change.type, change.entry.obj
+
+    def last_change(self, table: str) -> int:
+        """The version of the last remembered change of a table, 0 where there is none."""
+        history = self._table(table).history
+        return history[-1][1].entry.version if history else 0
+
     def list_at(self, table: str, prefix: str, version: int) -> list[Entry]:
         """The objects as they were at a version. Raises OutrunError when the history does not reach back to it."""
         if version >= self.version:

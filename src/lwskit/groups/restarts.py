@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lwskit.api import names
-from lwskit.groups import budget, ownership, spec
+from lwskit.groups import budget, counters, ownership, spec
 from lwskit.groups.identity import is_leader
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import MemberSnapshot
@@ -92,7 +92,7 @@ def judge(snapshot: MemberSnapshot, pod: Obj, lws: Obj, workers: Kind) -> Verdic
     if not recreates(lws):
         return Verdict(None, "the restart policy recreates no groups")
     leader = snapshot.leader
-    pending = budget.cause_of_pending(leader) if leader is not None else ""
+    pending = _unfinished(lws, leader) if leader is not None else ""
     if not (lost or restarted(pod) or pending):
         return Verdict(None, "no pod was lost or restarted")
     if not pending and after_start(lws) and starting(snapshot.group_pods, size_told(pod, lws)):
@@ -135,7 +135,18 @@ def cause(snapshot: MemberSnapshot, decision: Decision) -> str:
         return ""
     if snapshot.leader is not None and budget.cause_of_pending(snapshot.leader):
         return AFTER_BACKOFF
-    return POD_LOST if snapshot.deleted or is_deleting(snapshot.pod) else CONTAINER_RESTART
+    restarts = any(restarted(pod) for pod in (snapshot.pod, *snapshot.group_pods))
+    return POD_LOST if snapshot.deleted or is_deleting(snapshot.pod) or not restarts else CONTAINER_RESTART
+
+
+def _unfinished(lws: Obj, leader: Obj) -> str:
+    """The name of the pod whose failure a restart follows from that waits, or that was counted and not made.
+
+    The latter is what a manager leaves that ends between the two; which pod it was nothing tells any more, so it is the
+    leader, whose deletion is all that is left to do.
+    """
+    counted = budget.counts_restarts(lws) and counters.is_counted(lws, leader)
+    return budget.cause_of_pending(leader) or (leader["metadata"]["name"] if counted else "")
 
 
 def _held(hold: budget.Hold) -> Verdict:

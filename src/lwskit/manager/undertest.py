@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
+from lwskit.admission.webhooks import handlers
 from lwskit.backends.registry import Backends
 from lwskit.manager import inprocess
 from lwskit.manager.development import CONFIGURATIONS
@@ -13,6 +15,7 @@ from lwskit.manager.options import ElectionOptions, Options
 from lwskit.manager.program import FIELD_MANAGER, Program
 from lwskit.runtime.client.client import Client
 from lwskit.testing.cluster import TestCluster
+from lwskit.testing.process import Restartable
 
 USER_AGENT = "lws-manager"
 OPTIONS = Options(election=ElectionOptions(enabled=False), graceful_timeout=1.0)
@@ -30,12 +33,36 @@ async def manager(cluster: TestCluster, *, backends: Backends | None = None) -> 
     if not cluster.embedded:
         yield None
         return
+    async with webhooks(cluster), process(cluster, backends=backends) as program:
+        yield program
+
+
+def restartable(backends: Backends | None = None) -> Restartable:
+    """The same for tests in which the manager dies and is started anew: its webhooks are served all the time.
+
+    So they are where a second replica waits for its turn as leader. For the embedded cluster.
+    """
+    return Restartable(partial(process, backends=backends), webhooks)
+
+
+@asynccontextmanager
+async def process(cluster: TestCluster, *, backends: Backends | None = None) -> AsyncIterator[Program]:
+    """The manager without its webhooks, ready when the block begins. Raises its error; when cancelled, it ends too."""
     client = Client(await cluster.connect(USER_AGENT), field_manager=FIELD_MANAGER, clock=cluster.clock)
     program = Program(client, OPTIONS, clock=cluster.clock, rng=cluster.rng, hostname="test", backends=backends)
-    await inprocess.register(cluster.server, cluster.client, program.admission)
+    async with running(program, program.manager.elected):
+        yield program
+
+
+@asynccontextmanager
+async def webhooks(cluster: TestCluster) -> AsyncIterator[None]:
+    """The manager's webhooks on a test's embedded cluster; they are withdrawn when the block ends.
+
+    Raises AlreadyExists when some are registered there.
+    """
+    await inprocess.register(cluster.server, cluster.client, handlers(cluster.rng, support=OPTIONS.scheduling))
     try:
-        async with running(program, program.manager.elected):
-            yield program
+        yield
     finally:
         for kind, name in CONFIGURATIONS:
             await cluster.client.delete(kind, name)

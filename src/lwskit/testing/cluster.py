@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -92,6 +93,9 @@ class TestCluster:
         """A connection of its own for a program under test; `cut_watches` and the other interferences reach it."""
         interceptor = Interceptor(await self.transport(user_agent), user_agent=user_agent)
         self.interceptors.append(interceptor)
+        connected = CONNECTED.get()
+        if connected is not None:
+            connected(interceptor)
         return interceptor
 
     async def add_namespace(self, suffix: str, labels: Mapping[str, str] | None = None) -> str:
@@ -251,6 +255,9 @@ class TestCluster:
             return True
         return False
 
+
+CONNECTED: ContextVar[Callable[[Interceptor], None] | None] = ContextVar("CONNECTED", default=None)
+"""Who is told of connections that the running program makes: the process that it is, where it can die."""
 
 Runnable = Callable[[TestCluster], AbstractAsyncContextManager[object]]
 """A program under test: given the cluster, it runs for the length of the block."""

@@ -8,15 +8,19 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 from lwskit.runtime.client.transport import HttpRequest, HttpResponse, StreamResponse, Transport
 from lwskit.runtime.errors import ApiError, ConnectionFailed
 from lwskit.testing import stale
+from lwskit.testing.streams import DisturbedStream, Repeat
 
 Matcher = Callable[[HttpRequest], bool]
+Send = Callable[[HttpRequest], Awaitable[HttpResponse]]
+Wrapper = Callable[[HttpRequest, Send], Awaitable[HttpResponse]]
+"""Takes a request over: what it returns or raises is the answer; `send` passes a request on."""
 
 
 def matching(
@@ -115,6 +119,9 @@ class Interceptor:
         self._flow = asyncio.Event()
         self._flow.set()
         self._lag: Callable[[HttpRequest], float] | None = None
+        self._repeat: Repeat | None = None
+        self._wrappers: list[tuple[Matcher, Wrapper]] = []
+        self._severed: ConnectionFailed | None = None
         self.requests: list[Recorded] = []
 
     def fail(self, matches: Matcher, error: Exception, *, times: int | None = 1) -> None:
@@ -132,9 +139,25 @@ class Interceptor:
         """Let requests that match wait that many seconds before they are sent."""
         self._rules.append(_Rule(matches, latency=seconds, left=times))
 
+    def around(self, matches: Matcher, wrapper: Wrapper) -> None:
+        """Let `wrapper` answer requests that match, but for streams; the one that was given last comes first.
+
+        It may pass the request on, changed or not, at any time or never. What it raises is what the client gets.
+        """
+        self._wrappers.insert(0, (matches, wrapper))
+
+    def sever(self, why: str = "the connection is severed") -> None:
+        """Let nothing through from now on: watches break, every request fails, and so do those that wait for an answer.
+
+        As when the process at this end has died. There is no way back.
+        """
+        self._severed = ConnectionFailed(why)
+        self.cut_watches()
+
     def clear(self) -> None:
-        """Forget all errors and delays; what is held stays held."""
+        """Forget all errors, delays and wrappers; what is held stays held, and what is severed severed."""
         self._rules = [r for r in self._rules if r.gate is not None]
+        self._wrappers.clear()
 
     @contextmanager
     def hold(self, matches: Matcher) -> Iterator[None]:
@@ -168,6 +191,18 @@ class Interceptor:
             yield
         finally:
             self._lag = before
+
+    @contextmanager
+    def repeat_events(self, repeat: Repeat) -> Iterator[None]:
+        """Inside the block each event of a watch comes again: itself, or with Repeat.OLDER the one before it, too.
+
+        So news may come twice, and old news after newer ones, as behind a proxy that has connected anew.
+        """
+        before, self._repeat = self._repeat, repeat
+        try:
+            yield
+        finally:
+            self._repeat = before
 
     @asynccontextmanager
     async def stale_reads(self, matches: Matcher | None = None) -> AsyncIterator[None]:
@@ -216,7 +251,7 @@ class Interceptor:
 
     def summary(self) -> Counter[str]:
         """How many requests there were of each verb and collection, such as `create statefulsets`."""
-        return Counter(f"{r.verb} {_collection(r.request.path)}" for r in self.requests)
+        return Counter(f"{r.verb} {collection(r.request.path)}" for r in self.requests)
 
     async def send(self, request: HttpRequest, *, timeout: float | None = None) -> HttpResponse:
         """Send through the rules. Raises what a rule says or the inner transport raises."""
@@ -224,12 +259,10 @@ class Interceptor:
         request = recorded.request
         try:
             lost = await self._obey(request)
-            past = self._past(request)
-            response = await self._inner.send(past.request if past else request, timeout=timeout)
+            response = await self._wrapped(request, timeout, 0)
             if lost is not None:
                 raise lost
-            if past is not None:
-                response = past.answer(response)
+            self._check_severed()
         except BaseException as error:
             recorded.status = error.code if isinstance(error, ApiError) else -1
             raise
@@ -252,7 +285,8 @@ class Interceptor:
             watch = _Watch(request)
             self._watches.append(watch)
             try:
-                yield _Stream(response, watch.broken, self._flow, lambda: self._lag(request) if self._lag else 0.0)
+                lag = lambda: self._lag(request) if self._lag else 0.0  # noqa: E731
+                yield DisturbedStream(response, watch.broken, self._flow, lag, lambda: self._repeat)
             finally:
                 self._watches.remove(watch)
 
@@ -273,8 +307,23 @@ class Interceptor:
         version = next((version for matches, version in reversed(self._stale) if matches(request)), None)
         return stale.as_of(request, version) if version is not None else None
 
+    async def _wrapped(self, request: HttpRequest, timeout: float | None, first: int) -> HttpResponse:
+        """Send through the wrappers from number `first` on, as far as they match."""
+        for index, (matches, wrapper) in enumerate(self._wrappers[first:], first):
+            if matches(request):
+                return await wrapper(request, lambda passed, after=index + 1: self._wrapped(passed, timeout, after))
+        self._check_severed()
+        past = self._past(request)
+        response = await self._inner.send(past.request if past else request, timeout=timeout)
+        return past.answer(response) if past is not None else response
+
+    def _check_severed(self) -> None:
+        if self._severed is not None:
+            raise self._severed
+
     async def _obey(self, request: HttpRequest) -> Exception | None:
         """Apply the rules to a request; returns what is to be raised when its answer is there."""
+        self._check_severed()
         lost: Exception | None = None
         for rule in list(self._rules):
             if rule.left == 0 or not rule.matches(request):
@@ -291,65 +340,8 @@ class Interceptor:
         return lost
 
 
-class _Stream:
-    """A stream that can be cut, held and slowed down."""
-
-    def __init__(
-        self, inner: StreamResponse, broken: asyncio.Event, flow: asyncio.Event, lag: Callable[[], float]
-    ) -> None:
-        self._inner = inner
-        self._broken = broken
-        self._flow = flow
-        self._lag = lag
-
-    @property
-    def status(self) -> int:
-        return self._inner.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._inner.headers
-
-    async def read(self) -> bytes:
-        return await self._inner.read()
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        chunks = self._inner.chunks()
-        broken = asyncio.create_task(self._broken.wait(), name="interceptor-cut")
-        try:
-            while True:
-                chunk = await self._or_broken(broken, anext(chunks, None))
-                if chunk is None:
-                    return
-                if late := self._lag():
-                    await self._or_broken(broken, asyncio.sleep(late))
-                if not self._flow.is_set():
-                    await self._or_broken(broken, self._flow.wait())
-                yield chunk
-        finally:
-            broken.cancel()
-            close = getattr(chunks, "aclose", None)
-            if close is not None:
-                await close()
-
-    async def _or_broken(self, broken: asyncio.Task[bool], awaitable: object) -> bytes | None:
-        """What is awaited, unless the stream is cut first."""
-        work = asyncio.ensure_future(awaitable)  # type: ignore[arg-type]
-        try:
-            await asyncio.wait({work, broken}, return_when=asyncio.FIRST_COMPLETED)
-            if broken.done():
-                raise ConnectionFailed("the watch was cut")
-            return work.result()
-        finally:
-            if not work.done():
-                work.cancel()
-                await asyncio.wait({work})
-            if not work.cancelled():
-                # Whoever was cancelled meanwhile does not want to know.
-                work.exception()
-
-
-def _collection(path: str) -> str:
+def collection(path: str) -> str:
+    """The resource, and where there is one the subresource, that a path is about: `pods`, `pods/status`."""
     parts = path.strip("/").split("/")
     rest = parts[2:] if parts[:1] == ["api"] else parts[3:]
     if rest[:1] == ["namespaces"] and len(rest) > 2:

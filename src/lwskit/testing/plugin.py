@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from lwskit.runtime.client.client import Client
     from lwskit.runtime.objects import Obj
     from lwskit.testing.cluster import ClusterOptions, Runnable, TestCluster
+    from lwskit.testing.explore import Report, Scenario, Settings
+    from lwskit.testing.exploring import Explorer, Visit
     from lwskit.testing.manager import ManagerSettings, TestManager
 
 try:
@@ -42,11 +44,37 @@ _MARKERS = (
     "virtual_only(reason): skip this test on a real cluster.",
     "real_only(reason): skip this test on the embedded cluster.",
     "without(*controllers): let this test play controllers that its cluster then does not run, such as statefulset.",
+    "undisturbed(reason): run this test once, as it is, where others are explored.",
     "defects_expected(reason): let this test pass although functions of its controllers raised what they should not.",
 )
 
-_FAILED = pytest.StashKey[bool]()
-_CLUSTER: pytest.StashKey[TestCluster] = pytest.StashKey()
+_CLUSTER: pytest.StashKey[TestCluster | None] = pytest.StashKey()
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "--explore": {
+        "metavar": "NAMES",
+        "help": "run each test that uses `cluster` again for each point of these disturbances: all, crashes, or names "
+        "with commas between",
+    },
+    "--disturb": {
+        "metavar": "POINT",
+        "action": "append",
+        "default": [],
+        "help": "run the tests disturbed at this point only, as a report names it: dies-before@7",
+    },
+    "--explore-sample": {
+        "metavar": "N",
+        "type": int,
+        "help": "how many points are tried of each test, chosen by --explore-seed; 0: all",
+    },
+    "--explore-seed": {"metavar": "SEED", "type": int, "default": 1, "help": "which points a sample has (1)"},
+}
+"""The options of pytest that have tests explored."""
+_WITH_REASONS = (("virtual_only", True), ("real_only", False), ("defects_expected", None), ("undisturbed", None))
+FAILED = pytest.StashKey[bool]()
+"""Whether the test itself has failed."""
+VISIT: pytest.StashKey[Visit] = pytest.StashKey()
+"""How the test is disturbed, where it is explored."""
 _PLUGIN_MISSING = "this test needs pytest-asyncio: pip install 'pytest-asyncio>=1.4'"
 _MODE_MISSING = (
     'pytest-asyncio leaves this coroutine function alone: put asyncio_mode = "auto" into [tool.pytest.ini_options] of '
@@ -54,11 +82,33 @@ _MODE_MISSING = (
 )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options that have tests explored."""
+    group = parser.getgroup("lwskit", "exploring every crash (lwskit)")
+    for name, settings in OPTIONS.items():
+        group.addoption(name, **settings)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Make the markers known. Raises pytest.UsageError when the environment names a cluster that does not exist."""
     cluster_mode()
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
+    if config.getoption("explore") or config.getoption("disturb"):
+        explorer_of(config)
+
+
+def explorer_of(config: pytest.Config) -> Explorer:
+    """What explores in this run of pytest. Raises pytest.UsageError for wrong options, and on a real cluster."""
+    from lwskit.testing.exploring import Explorer
+
+    found = config.pluginmanager.get_plugin("lwskit-explorer")
+    if found is None:
+        if cluster_mode() != "embedded":
+            raise pytest.UsageError(f"{MODE}={cluster_mode()}: only runs on the embedded cluster can be explored")
+        found = Explorer(config)
+        config.pluginmanager.register(found, "lwskit-explorer")
+    return found
 
 
 def cluster_mode() -> str:
@@ -87,7 +137,7 @@ def wants_virtual_time(item: pytest.Item) -> bool:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what cannot run on the cluster of this run."""
     for item in items:
-        for name, on_real in (("virtual_only", True), ("real_only", False), ("defects_expected", None)):
+        for name, on_real in _WITH_REASONS:
             marker = item.get_closest_marker(name)
             if marker is None:
                 continue
@@ -185,7 +235,11 @@ def pytest_runtest_makereport(
             call.excinfo = better
     report = yield
     if report.when == "call":
-        item.stash[_FAILED] = report.failed
+        item.stash[FAILED] = report.failed
+    elif report.when == "teardown":
+        # Else the clusters of all tests would be kept.
+        item.stash.setdefault(_CLUSTER, None)
+        del item.stash[_CLUSTER]
     return report
 
 
@@ -221,6 +275,7 @@ async def _cluster(
     cluster_options: ClusterOptions,
     cluster_crds: Sequence[Obj],
     cluster_runnables: Sequence[Runnable],
+    exploration_settings: Settings,
 ) -> AsyncIterator[TestCluster]:
     """A cluster with a fresh namespace, the CRDs and the programs under test; which one, LWSKIT_CLUSTER says.
 
@@ -232,9 +287,12 @@ async def _cluster(
     from lwskit.testing.report import describe
 
     async def last_look() -> None:
-        if request.node.stash.get(_FAILED, False):
+        if request.node.stash.get(FAILED, False):
             print(await describe(cluster))
 
+    visit = request.node.stash.get(VISIT, None)
+    if visit is not None:
+        cluster_runnables = visit.runnables(cluster_runnables, exploration_settings)
     async with AsyncExitStack() as stack:
         try:
             crds = read_crds(cluster_crds, request.config.rootpath)
@@ -246,6 +304,50 @@ async def _cluster(
         cluster.last_look = last_look
         request.node.stash[_CLUSTER] = cluster
         yield cluster
+        if visit is not None and not request.node.stash.get(FAILED, False):
+            await visit.finish(cluster, exploration_settings)
+
+
+@pytest.fixture
+def exploration_settings() -> Settings:
+    """How scenarios are explored, and what of their ends is compared; override to change it.
+
+    Programs, CRDs and options are those of the other fixtures. In a test that is run again for `--explore`, the
+    services run only while the cluster settles after the test.
+    """
+    from lwskit.testing.explore import Settings
+
+    return Settings()
+
+
+@pytest.fixture
+def explore(
+    request: pytest.FixtureRequest,
+    cluster_options: ClusterOptions,
+    cluster_crds: Sequence[Obj],
+    cluster_runnables: Sequence[Runnable],
+    exploration_settings: Settings,
+) -> Callable[..., Report]:
+    """`lwskit.testing.explore.explore` with the project's programs, for tests that are no coroutine functions.
+
+    Call it with a scenario, and with `sample` to have only so many of its points tried in an ordinary run. It fails the
+    test with the report, or returns it.
+    """
+    from lwskit.testing.arguments import read_crds
+
+    settings = replace(
+        exploration_settings,
+        programs=cluster_runnables,
+        crds=read_crds(cluster_crds, request.config.rootpath),
+        options=cluster_options,
+    )
+
+    def run(scenario: Scenario, *, sample: int | None = None, **changes: Any) -> Report:
+        __tracebackhide__ = True
+        explorer = explorer_of(request.config)
+        return explorer.explored(scenario, replace(settings, **changes), sample, request.node.nodeid)
+
+    return run
 
 
 @pytest.fixture

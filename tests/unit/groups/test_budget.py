@@ -151,6 +151,22 @@ def test_79_a_restart_is_counted_before_it_happens() -> None:
     assert count.on_failure.note == "Failed to count restart 2 of group 0, so it is not restarted: {error}"
 
 
+def test_93_a_restart_that_was_counted_is_made_by_whoever_comes_next() -> None:
+    """Its manager may have died before it deleted the leader, and with it the news of a deleted worker."""
+    cluster = cluster_with(maxGroupRestarts=2)
+    changed = change(plan_of(about(cluster)), 0, cluster.lws)
+    assert changed is not None
+    for pod in (cluster.leaders[0], group_of(cluster)[1]):
+        plan = plan_of(about(cluster, pod, lws=changed))
+        assert shortly(plan) == ["delete Pod x-0 Foreground"]
+        assert restarts.cause(about(cluster, pod, lws=changed), plan) == restarts.POD_LOST
+    assert shortly(plan_of(about(cluster, cluster.leaders[0]))) == [], "nothing was counted"
+    successor = with_meta(cluster.leaders[0], uid="another")
+    workers = with_meta(cluster.workers[0], ownerReferences=[controller_reference(successor, POD)])
+    seen = about(cluster, successor, leader=successor, lws=changed, workers=workers)
+    assert shortly(plan_of(seen)) == [], "the leader that was counted is gone"
+
+
 @pytest.mark.parametrize(("limit", "count"), [(0, 0), (2, 2), (2, 3)])
 def test_79_a_group_that_has_used_up_its_restarts_is_terminated_and_kept(limit: int, count: int) -> None:
     cluster = cluster_with(maxGroupRestarts=limit)

@@ -8,6 +8,7 @@ from lwskit.runtime.client.transport import HttpResponse
 from lwskit.runtime.errors import Conflict, ConnectionFailed
 from lwskit.runtime.kinds import POD
 from lwskit.testing.interceptors import Interceptor, matching
+from lwskit.testing.streams import Repeat
 from lwskit.testing.virtual import VirtualClock
 
 pytestmark = pytest.mark.virtual
@@ -208,3 +209,64 @@ async def test_a_cancelled_reader_ends_cleanly(client, interceptor):
 async def test_close_closes_the_inner_transport(client, server):
     await client.close()
     assert server.closed
+
+
+async def test_wrappers_take_requests_over_the_last_one_first(client, interceptor, server):
+    told = []
+
+    def wrapper(name):
+        async def wrap(request, send):
+            told.append(name)
+            response = await send(request)
+            told.append(f"{name} {response.status}")
+            return HttpResponse(200, b'{"kind": "Pod", "by": "%s"}' % name.encode())
+
+        return wrap
+
+    interceptor.around(matching("GET", "/pods/a$"), wrapper("first"))
+    interceptor.around(matching("GET"), wrapper("second"))
+    assert await client.get(POD, "a", "ns") == {"kind": "Pod", "by": "second"}
+    assert told == ["second", "first", "first 200", "second 200"]
+    assert await client.get(POD, "b", "ns") == {"kind": "Pod", "by": "second"}
+    assert len(server.sent) == 2
+
+
+async def test_nothing_passes_a_severed_connection(client, interceptor, server):
+    seen = []
+    task = asyncio.create_task(follow(client, seen))
+    with interceptor.hold(matching("DELETE")):
+        held = asyncio.create_task(client.delete(POD, "a", "ns"))
+        await asyncio.sleep(1)
+        interceptor.sever("dead")
+    for broken in (task, held):
+        with pytest.raises(ConnectionFailed, match=r"dead|cut"):
+            await broken
+    with pytest.raises(ConnectionFailed, match="dead"):
+        await follow(client, seen)
+    assert (server.sent, seen) == ([], [])
+
+
+async def test_a_watch_repeats_itself(client, interceptor, server):
+    lines = [
+        b'{"type":"%s","n":%d}\n' % (kind, n) for n, kind in enumerate((b"ADDED", b"MODIFIED", b"BOOKMARK", b"DELETED"))
+    ]
+    seen = []
+    task = asyncio.create_task(follow(client, seen))
+    await asyncio.sleep(1)
+
+    async def delivered(*chunks):
+        seen.clear()
+        for chunk in chunks:
+            server.queue.put_nowait(chunk)
+        await asyncio.sleep(1)
+        return b"".join(chunk for chunk, _ in seen)
+
+    one, two, mark, three = lines
+    with interceptor.repeat_events(Repeat.SAME):
+        assert await delivered(one, two + mark + three) == one + one + two + two + mark + three + three
+        assert await delivered(one[:5], one[5:] + two[:3], two[3:]) == one + one + two + two
+    assert await delivered(three) == three
+    with interceptor.repeat_events(Repeat.OLDER):
+        assert await delivered(one, mark, two) == one + three + mark + two + one
+    server.queue.put_nowait(None)
+    await task

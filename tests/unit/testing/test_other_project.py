@@ -25,5 +25,5 @@ def test_another_project_tests_its_controller_with_what_is_installed(tmp_path: P
     )
     assert done.returncode == 0, done.stdout + done.stderr
     sources = "".join(path.read_text() for path in PROJECT.glob("test_*.py"))
-    written = len(re.findall(r"^async def test_", sources, re.MULTILINE))
+    written = len(re.findall(r"^(?:async )?def test_", sources, re.MULTILINE))
     assert f"{written} passed" in done.stdout

@@ -245,8 +245,10 @@ class Informer:
         if type(event) is Applied:
             obj = event.obj
             version = obj["metadata"].get("resourceVersion", "")
-            self._applied(part, obj, version)
-            part.progress(version)
+            if not part.told(version) or self.store.get(key_of(obj)) is not None:
+                self._applied(part, obj, version)
+                part.progress(version)
+            # Else it is an old state of something that is gone: a watch may repeat itself, behind a proxy above all.
             return
         match event:
             case Deleted(obj):
@@ -361,8 +363,8 @@ class Informer:
             return
         key = key_of(obj)
         old = self.store.get(key)
-        if old is not None and newer(version_of(old), version_of(obj)):
-            # A successor of that name is known already; the deletion was told when it came.
+        if newer(version_of(old), version_of(obj)) if old is not None else part.told(version_of(obj)):
+            # A successor of that name is known already, or nobody is; the deletion was told when it came.
             return
         part.ahead.pop(key, None)
         self.store.remove(key)

@@ -34,6 +34,10 @@ class Part:
         if not self.seen or newer(version, self.seen) or not version.isdecimal():
             self.seen = version
 
+    def told(self, version: str) -> bool:
+        """Whether the watch has told that version already, so that it repeats itself if it does now."""
+        return version == self.seen or newer(self.seen, version)
+
     def selects(self, obj: Obj, known: bool) -> bool:
         """Whether an answer belongs here; what only the server can tell counts as unchanged."""
         if not self.labels.matches(labels_of(obj)):

@@ -98,9 +98,13 @@ async def test_an_empty_list_is_one_however_it_is_written(start: Start, answer: 
 async def test_null_in_metadata_is_as_if_it_were_absent(start: Start) -> None:
     nulls: Any = {"namespace": None, "labels": None, "annotations": None}
     listed = {"metadata": {"name": "a", "uid": "u", "resourceVersion": "8"} | nulls}
-    watched = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "b", "uid": "v", "resourceVersion": "9"} | nulls}
+    watched = {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": "b", "uid": "v", "resourceVersion": "10"} | nulls,
+    }
     run = await start(Body(anything=LIST | {"items": [listed]}), Stream(event("ADDED", watched), 1e6))
-    assert run.stored() == ["a@8", "b@9"]
+    assert run.stored() == ["a@8", "b@10"]
     assert [obj["metadata"].get("namespace", "") for obj in run.informer.store] == ["", ""]
 
 

@@ -316,6 +316,14 @@ async def test_what_the_watch_said_is_gone_does_not_come_back(start: Start) -> N
     assert run.stored() == []
 
 
+async def test_a_watch_that_repeats_itself_brings_nothing_back_and_tells_nothing_twice(start: Start) -> None:
+    old = [event("ADDED", pod("n", 8)), event("MODIFIED", pod("n", 9)), event("DELETED", pod("n", 10))]
+    run = await start(Listing([pod("a", 5)], 7), Stream(*old, *old, *reversed(old), event("ADDED", pod("b", 11)), 1e6))
+    assert run.stored() == ["a@5", "b@11"]
+    told = [call for call in run.recorder.take() if call[1] != "a@5"]
+    assert told == [("add", "n@8", False), ("update", "n@8", "n@9"), ("delete", "n@10", False), ("add", "b@11", False)]
+
+
 async def test_what_came_and_went_in_a_gap_does_not_come_back_either(start: Start) -> None:
     run = await start(Listing([], 7), Stream(2.0, GONE), Listing([], 12), settle=5)
     assert not run.informer.ingest(pod("n", 9))

@@ -1,0 +1,75 @@
+"""How LeaderWorkerSets are explored: what of two ends is compared, and which death may lose something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+
+from lwskit.api import names
+from lwskit.groups import budget, counters, ownership, restarts
+from lwskit.groups.identity import is_leader
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.runtime.kinds import POD, STATEFUL_SET, Kind
+from lwskit.runtime.objects import Obj, controller_of, is_deleting, labels_of, uid_of
+from lwskit.testing.cluster import TestCluster
+from lwskit.testing.endstate import Compared
+from lwskit.testing.explore import Settings
+
+LOST = "a deletion that only the stopped process saw"
+"""The documented exception: a pod is gone, its leader is there, and nothing on the cluster tells that they belonged
+together."""
+
+
+def playing(cluster: TestCluster) -> AbstractAsyncContextManager[object]:
+    """A kubelet that makes every pod ready."""
+    return cluster.kubelet.playing()
+
+
+def normalise(obj: Obj) -> Obj:
+    """A set's conditions that are False say the same as those that are missing, but for Degraded."""
+    if obj.get("kind") == names.KIND and obj.get("status"):
+        status = obj["status"]
+        kept = [c for c in status.get("conditions") or () if c["status"] == "True" or c["type"] == "Degraded"]
+        return {**obj, "status": {**status, "conditions": kept}}
+    return obj
+
+
+def known(cluster: TestCluster) -> str | None:
+    """The exception, if at this moment a worker is gone for which its group should be recreated, and nothing tells."""
+    sets = {(o["metadata"]["namespace"], o["metadata"]["name"]): o for o in _objects(cluster, LEADER_WORKER_SET)}
+    leaders = {uid_of(pod): pod for pod in _objects(cluster, POD) if is_leader(pod)}
+    owners = {
+        uid_of(obj): owner["uid"]
+        for _, obj in _changes(cluster, STATEFUL_SET)
+        if (owner := controller_of(obj)) is not None
+    }
+    for change, pod in _changes(cluster, POD):
+        owner = controller_of(pod)
+        if change != "DELETED" or owner is None or names.WORKER_INDEX_LABEL not in labels_of(pod):
+            continue
+        leader = leaders.get(owners.get(owner["uid"], ""))
+        lws = sets.get((pod["metadata"]["namespace"], ownership.set_name(pod)))
+        if leader is not None and lws is not None and _owed(lws, leader):
+            return LOST
+    return None
+
+
+def _owed(lws: Obj, leader: Obj) -> bool:
+    """Whether a leader whose group has lost a worker stands there as if nothing had happened."""
+    told = is_deleting(leader) or budget.cause_of_pending(leader) or budget.is_exhausted(leader)
+    return restarts.recreates(lws) and not told and not counters.is_counted(lws, leader)
+
+
+def _table(cluster: TestCluster, kind: Kind) -> str:
+    return cluster.server.backend.registry.find(kind.group, kind.version, kind.plural).storage
+
+
+def _objects(cluster: TestCluster, kind: Kind) -> list[Obj]:
+    return [entry.obj for entry in cluster.server.backend.store.list(_table(cluster, kind))]
+
+
+def _changes(cluster: TestCluster, kind: Kind) -> Iterator[tuple[str, Obj]]:
+    return cluster.server.backend.store.changes(_table(cluster, kind))
+
+
+SETTINGS = Settings(services=(playing,), compared=Compared(normalise=normalise), known=known)
