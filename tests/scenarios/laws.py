@@ -302,19 +302,27 @@ class Laws:
         self.breaks.append(Break(change.at, case))
 
     def _case(self, before: dict[int, Group], ready: set[int], taken: set[int], floor: int) -> str:
-        """Which case of the closed list it is, empty if none."""
+        """Which case it is, empty if none: one of the closed list, or that groups are down for causes of their own."""
         excused = (self._failed | self._growing) - ready
+        unready = self.rollout.unready - ready
+        if len(ready | (excused - unready)) < floor <= len(ready | excused | unready):
+            return "unready-at-start"
+        if len(ready | excused) < floor <= len(ready | excused | self._resized):
+            return "size-from-one"
+        wanted = min(w.replicas for w in self._candidates)
+        if all(i >= wanted for i in taken):
+            if self.rollout.shrunk and any(unfinished(before, self._asked[-1].key, self.now)):
+                return "scale-down"
+            if any(i not in ready for i in range(wanted, self._asked[-1].replicas)):
+                return "surge-reclaimed"
+        if self._gives_up_surge():
+            return "surge-reclaimed"
         if len(ready | excused) >= floor:
             return "failures"
-        if self._resized and len(ready | excused | self._resized) >= floor:
-            return "size-from-one"
-        if len(ready | excused | self.rollout.unready) >= floor:
-            return "unready-at-start"
-        wanted = min(w.replicas for w in self._candidates)
         if self.rollout.unfinished and all(before[i].key == self.rollout.before or i >= wanted for i in taken):
             return "new-template"
-        if self.rollout.shrunk and all(i >= wanted for i in taken):
-            return "scale-down"
-        if all(i >= wanted for i in taken):
-            return "surge-reclaimed"
         return ""
+
+    def _gives_up_surge(self) -> bool:
+        """Whether groups beyond replicas + maxSurge, which was lowered, have just been given up (20 §6.5 item 1)."""
+        return len(self._asked) > 1 and self._asked[-1].replicas < self._asked[-2].replicas > self.now.most

@@ -44,6 +44,8 @@ class RandomLife(Life):
         self.templates: list[Obj] = []
         self.unready: list[tuple[str, str]] = []
         """Pods that are kept from being ready, by name and UID."""
+        self.stuck: set[str] = set()
+        """Groups that do not become ready any more until they are made anew, by the UID of their leader."""
 
     # What there is ------------------------------------------------------------------------------------------------
 
@@ -182,7 +184,7 @@ class RandomLife(Life):
 
     async def edits_at_rest(self) -> None:
         """An edit from a settled state, with nothing else until it has settled again: `plan` is held to its word."""
-        await self.rests()
+        await self.rests(mend=False)
         kind, body = self.edit()
         live = await self.sets.live()
         wanted = {**live, "spec": _merged(live["spec"], body["spec"])}
@@ -190,7 +192,7 @@ class RandomLife(Life):
         report = await planning.on_cluster(self.cluster.client, wanted, orders.HIGHEST, now)
         breaks = len(self.laws.breaks)
         await self.put(kind, body)
-        await self.rests()
+        await self.rests(mend=False)
         self.counts["plans"] += 1
         broken = [b for b in self.laws.breaks[breaks:] if b.case != "failures"]
         warned = sorted(n.code for n in report.notices if n.code.startswith("floor-"))
@@ -233,6 +235,14 @@ class RandomLife(Life):
             self.log[-1] += f" {pod['metadata']['name']}"
             self.cause(pod, UNREADY, "pod not ready for a while")
             self.unready.append((pod["metadata"]["name"], uid_of(pod)))
+            await self.annotate(pod, READY_DELAY, "never")
+
+    async def sticks(self) -> None:
+        """A pod is not ready any more, for as long as it lives."""
+        if pod := self.pod(running=True):
+            self.log[-1] += f" {pod['metadata']['name']}"
+            self.cause(pod, UNREADY, "pod not ready any more")
+            self.stuck.add(self.laws.world.leader_of(pod))
             await self.annotate(pod, READY_DELAY, "never")
 
     async def recovers(self) -> None:
@@ -310,6 +320,7 @@ class RandomLife(Life):
             self.deletes: 6,
             self.deletes_leader: 4,
             self.makes_unready: 5,
+            self.sticks: 5,
             self.recovers: 3,
             self.loses_node: 3,
             self.evicts: 3,
@@ -336,8 +347,11 @@ class RandomLife(Life):
 
     # Rest ---------------------------------------------------------------------------------------------------------
 
-    async def rests(self) -> None:
-        """Everything that disturbs ends; nothing repeats for ever, and it ends where it has to."""
+    async def rests(self, *, mend: bool = True) -> None:
+        """Everything that disturbs ends; nothing repeats for ever, and it ends where it has to.
+
+        Groups that are stuck are made anew if they are in the way and `mend`.
+        """
         await self.calm()
         while self.nodes.lost:
             await self.nodes.find(self.nodes.lost[0])
@@ -350,7 +364,7 @@ class RandomLife(Life):
         self.counts["rests"] += 1
         await self.settles()
         for _ in range(20):
-            if not await self.held():
+            if not await self.held(mend):
                 return
             await self.settles()
         raise AssertionError("it is held again and again")
@@ -368,7 +382,7 @@ class RandomLife(Life):
         writes = [r for r in writes if "/events" not in r.request.path and r.at > since + 1.0]
         assert not writes, f"at rest the manager still writes: {writes}"
 
-    async def held(self) -> bool:
+    async def held(self, mend: bool) -> bool:
         """At rest: whether the hold of §6.5 applies, which is ended as `explain` says; else all is as it must be."""
         laws, world = self.laws, self.laws.world
         workload = world.workload
@@ -389,9 +403,17 @@ class RandomLife(Life):
         assert partition == now.partition
         if wanted.partition and partition <= wanted.partition and not [i for i in left if i >= partition]:
             return False
-        self.counts[f"held: {found.cause}"] += 1
         where = f"it stays at {groups}, {now}, {wanted}: {found.cause}, {found.paragraph}"
         first = next(i for i in reversed(range(now.replicas)) if not groups[i].ready or groups[i].key != now.key)
+        if not groups[first].ready:
+            # The update has reached it and it cannot become ready: that is no hold, and `explain` names it.
+            assert groups[first].uid in self.stuck, where
+            assert found.group == first, where
+            self.counts["at rest a group is stuck"] += 1
+            if mend:
+                await self.makes_anew(groups[first].uid)
+            return mend
+        self.counts[f"held: {found.cause}"] += 1
         named = [int(m) for text in found.advice for m in re.findall(rf"delete pod {SET}-(\d+)`", text)]
         assert named, where
         go_on = named[-1]
@@ -404,11 +426,16 @@ class RandomLife(Life):
         else:
             assert found.cause == "formula-hold", where
             assert found.group in below, where
-        self.log[-1] += f" (held; deletes {go_on})"
-        leader = next(p for p in world.pods.values() if uid_of(p) == groups[go_on].uid)
-        self.cause(leader, LEADER, "deleted to end a hold")
-        await self.cluster.delete(POD, leader["metadata"]["name"], uid=uid_of(leader))
+        # Either piece of advice ends it, but a group whose revision is no good does not become ready.
+        mendable = groups[named[0]].uid in self.stuck and self.chance(0.5)
+        await self.makes_anew(groups[named[0] if mendable else go_on].uid)
         return True
+
+    async def makes_anew(self, uid: str) -> None:
+        leader = self.laws.world.pods[uid]
+        self.log[-1] += f" (held; deletes {leader['metadata']['name']})"
+        self.cause(leader, LEADER, "deleted to end a hold")
+        await self.cluster.delete(POD, leader["metadata"]["name"], uid=uid)
 
     def is_done(self, replicas: int, partition: int) -> None:
         """All groups that are to be are ready and of the newest revision, and no others are there (but surge, §6.6)."""

@@ -205,6 +205,8 @@ class _Before:
     """All of those wanted that are not ready."""
     rolling: bool
     """A rollout is not finished: groups of other revisions, or surge."""
+    surge: bool = False
+    """There are surge groups."""
 
     @classmethod
     def of(cls, played: Rollout, start: Start) -> _Before:
@@ -216,7 +218,8 @@ class _Before:
         down = tuple(i for i in range(wanted) if not view[i].ready)
         unready = tuple(i for i in down if i not in growing)
         old = view.first(wanted).count(UPDATED) < wanted
-        return cls(view.count(READY), unready, wanted, down, old or len(start.groups) > wanted)
+        surge = len(start.groups) > wanted
+        return cls(view.count(READY), unready, wanted, down, old or surge, surge)
 
 
 def _outcome(played: Rollout, leaders: LeaderBackend) -> tuple[Outcome, list[Notice]]:
@@ -277,7 +280,7 @@ def _causes(
         found.append(("new-template", "a new template comes while surge or updated groups are among the ready ones"))
     if settings.replicas < before.wanted and (before.rolling or changed):
         found.append(("scale-down", "the set gets fewer groups while a rollout goes on"))
-    if any(s.removed_ready and s.replicas >= settings.replicas for s in low) and settings.max_surge:
+    if any(s.removed_ready and s.replicas >= settings.replicas for s in low) and (settings.max_surge or before.surge):
         found.append(("surge-reclaimed", "surge groups that are ready are given up while others are not ready"))
     if not changed and rolls and not before.rolling:
         text = "only what is copied into the leaders' template changes, so the StatefulSet paces the update by itself"

@@ -102,6 +102,10 @@ class SmallCluster:
             if i in self.workers:
                 self._put_workers(i, ready_workers(self.workers[i], ready))
 
+    def make_leader_ready(self, i: int) -> None:
+        """The leader of a group gets ready, and its workers stay as they are."""
+        self._put_leader(i, ready_pod(self.leaders[i]))
+
     def remove(self, i: int) -> None:
         """A group goes at once."""
         if i in self.leaders:

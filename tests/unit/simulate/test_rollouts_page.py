@@ -56,6 +56,12 @@ def surge_reclaimed() -> Report:
     return planned(cluster, edited(cluster.lws), "1,0")
 
 
+def surge_given_up_by_an_edit() -> Report:
+    cluster = rolling(small(2, 2, maxUnavailable=0, maxSurge=1), 2)
+    cluster.make_leader_ready(1)
+    return planned(cluster, edited(cluster.lws, maxUnavailable=1, maxSurge=0))
+
+
 def scale_down() -> Report:
     cluster = down(rolling(small(2, maxUnavailable=0, maxSurge=1), 2, 1), 1)
     return planned(cluster, edited(cluster.lws, replicas=1))
@@ -75,6 +81,7 @@ EXAMPLES: dict[str, Callable[[], Report]] = {
     "unready-at-start": unready_at_start,
     "new-template": new_template,
     "surge-reclaimed": surge_reclaimed,
+    "surge-reclaimed, by an edit": surge_given_up_by_an_edit,
     "scale-down": scale_down,
     "not-a-revision": not_a_revision,
     "size-from-one": size_from_one,
@@ -92,6 +99,7 @@ def test_the_example_is_as_the_page_has_it(code: str) -> None:
     report = EXAMPLES[code]()
     assert report.floor is not None
     assert report.lowest < report.floor
+    code = code.partition(",")[0]
     assert f"floor-{code}" in [n.code for n in report.notices]
     page = PAGE.read_text()
     assert f"### floor-{code}" in page
