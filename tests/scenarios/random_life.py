@@ -57,8 +57,13 @@ class RandomLife(Life):
     @property
     def bad(self) -> bool:
         """Whether pods of the newest template cannot become ready."""
-        inner = self.spec["leaderWorkerTemplate"]
-        return any("bad" in image_of(t) for t in (inner.get("leaderTemplate"), inner["workerTemplate"]) if t)
+        return self.is_bad(self.spec["leaderWorkerTemplate"])
+
+    @staticmethod
+    def is_bad(inner: Obj | None) -> bool:
+        """Whether pods of this part of a spec cannot become ready."""
+        parts = (inner.get("leaderTemplate"), inner["workerTemplate"]) if inner else ()
+        return any("bad" in image_of(t) for t in parts if t)
 
     def trail(self) -> Sequence[str]:
         return self.laws.trail
@@ -407,7 +412,7 @@ class RandomLife(Life):
         first = next(i for i in reversed(range(now.replicas)) if not groups[i].ready or groups[i].key != now.key)
         if not groups[first].ready:
             # The update has reached it and it cannot become ready: that is no hold, and `explain` names it.
-            assert groups[first].uid in self.stuck, where
+            assert groups[first].uid in self.stuck or self.is_bad(world.recorded(groups[first].key)), where
             assert found.group == first, where
             self.counts["at rest a group is stuck"] += 1
             if mend:
