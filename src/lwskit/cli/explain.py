@@ -6,14 +6,20 @@ import json
 
 import click
 
-from lwskit.cli.cluster_options import cluster_options
+from lwskit.cli.cluster_options import (
+    DEFAULT_NAMESPACE,
+    cluster_options,
+    namespace_of,
+    namespace_option,
+    refuse_beside,
+)
 
 OK, NOT_OK = 0, 1
 
 
 @click.command("explain")
 @click.argument("name", metavar="NAME")
-@click.option("-n", "--namespace", default="default", show_default=True, help="The namespace of the set.")
+@namespace_option("the set")
 @click.option("--from", "dump", metavar="DUMP", help="A file of saved objects (- for standard input), not the cluster.")
 @click.option("-o", "--output", type=click.Choice(("text", "json")), default="text", show_default=True)
 @cluster_options
@@ -21,7 +27,7 @@ OK, NOT_OK = 0, 1
 def command(
     context: click.Context,
     name: str,
-    namespace: str,
+    namespace: str | None,
     dump: str | None,
     output: str,
     kubeconfig: str | None,
@@ -32,15 +38,20 @@ def command(
     Exits with 1 if it goes on only when somebody does something, or if there is no such set.
     """
     # What this needs is imported here, so that --help stays quick.
-    from lwskit.cli import explaining
+    from lwskit.cli import explaining, logs
     from lwskit.cli.interrupt import run_until_interrupted
     from lwskit.groups.explain import Explanation, State
 
     found: list[Explanation] = []
     if dump is not None:
-        found.append(explaining.from_dump(dump, namespace, name))
-    elif run_until_interrupted(explaining.from_cluster(namespace, name, kubeconfig, context_name, found)):
-        raise click.Abort
+        refuse_beside("--from", kubeconfig, context_name)
+        found.append(explaining.from_dump(dump, namespace or DEFAULT_NAMESPACE, name))
+    else:
+        # Standard output is the explanation's alone.
+        logs.setup(context, "warn")
+        where = namespace_of(namespace, kubeconfig, context_name)
+        if run_until_interrupted(explaining.from_cluster(where, name, kubeconfig, context_name, found)):
+            raise click.Abort
     (explanation,) = found
     if output == "json":
         click.echo(json.dumps(explaining.as_data(explanation), indent=2, ensure_ascii=False))

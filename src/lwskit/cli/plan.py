@@ -7,7 +7,13 @@ from typing import Any
 
 import click
 
-from lwskit.cli.cluster_options import cluster_options
+from lwskit.cli.cluster_options import (
+    DEFAULT_NAMESPACE,
+    cluster_options,
+    namespace_of,
+    namespace_option,
+    refuse_beside,
+)
 
 OK, BAD = 0, 1
 CLUSTER = "cluster"
@@ -22,7 +28,7 @@ CLUSTER = "cluster"
     show_default=True,
     help="What is there: the cluster, or a file of saved objects (- for standard input).",
 )
-@click.option("-n", "--namespace", default="default", show_default=True, help="The namespace of sets that name none.")
+@namespace_option("sets that name none")
 @click.option(
     "--ready-order",
     metavar="ORDER",
@@ -37,7 +43,7 @@ def command(
     context: click.Context,
     filename: str,
     against: str,
-    namespace: str,
+    namespace: str | None,
     ready_order: str,
     output: str,
     kubeconfig: str | None,
@@ -48,7 +54,7 @@ def command(
     Nothing is written. Exits with 1 if a set is refused or its rollout would stall.
     """
     # What this needs is imported here, so that --help stays quick.
-    from lwskit.cli import manifests, planning
+    from lwskit.cli import logs, manifests, planning
     from lwskit.cli.interrupt import run_until_interrupted
     from lwskit.simulate import order
     from lwskit.simulate.output import as_data, text
@@ -60,13 +66,19 @@ def command(
         raise click.BadParameter(str(error), param_hint="--ready-order") from error
     if filename == against == "-":
         raise click.UsageError("- can be given once: standard input ends when it has been read")
-    sets = planning.sets_of(manifests.read(filename), filename, namespace)
+    if against != CLUSTER:
+        refuse_beside("--against FILE", kubeconfig, context_name)
+    objects = manifests.read(filename)
     reports: list[Report] = []
     if against == CLUSTER:
+        # Standard output is the plan's alone.
+        logs.setup(context, "warn")
+        sets = planning.sets_of(objects, filename, namespace_of(namespace, kubeconfig, context_name))
         work = planning.against_cluster(sets, ready_order, kubeconfig, context_name, reports)
         if run_until_interrupted(work):
             raise click.Abort
     else:
+        sets = planning.sets_of(objects, filename, namespace or DEFAULT_NAMESPACE)
         reports = planning.against_dump(sets, against, ready_order)
     if output == "json":
         document: dict[str, Any] = {"plans": [as_data(report) for report in reports]}

@@ -11,16 +11,20 @@ from lwskit.backends import registry
 from lwskit.cli import observed
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.scene import Scene
+from lwskit.lint.findings import UNKNOWN_FIELD
 from lwskit.lint.server import Server
 from lwskit.manager import version
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.config import connect
 from lwskit.runtime.clock import RealClock
-from lwskit.runtime.errors import ApiError, ConfigurationError, Forbidden
+from lwskit.runtime.errors import AlreadyExists, ApiError, ConfigurationError, Conflict, Forbidden, NotFound
 from lwskit.runtime.objects import Key, Obj
 from lwskit.simulate import plan as plans
 from lwskit.simulate.edit import applied
-from lwskit.simulate.plan import Report
+from lwskit.simulate.plan import Notice, Report
+
+_ATTEMPTS = 5
+"""How often a set is looked at again because somebody else has written it meanwhile."""
 
 
 def sets_of(objects: Sequence[Obj], filename: str, namespace: str) -> list[Obj]:
@@ -41,8 +45,21 @@ def against_dump(sets: Sequence[Obj], path: str, order: str) -> list[Report]:
     for manifest in sets:
         meta = manifest["metadata"]
         scene = observed.scene_of(objects, meta["namespace"], meta["name"], backends)
-        reports.append(_offline(scene, manifest, server, order, RealClock().now()))
+        report = _offline(scene, manifest, server, order, RealClock().now())
+        if scene.lws is None:
+            report = replace(report, notices=(_missing(objects, path, scene), *report.notices))
+        reports.append(report)
     return reports
+
+
+def _missing(objects: Sequence[Obj], path: str, scene: Scene) -> Notice:
+    """That a dump has no such set, which may be meant or not."""
+    error = observed.unknown(scene.name, scene.namespace, observed.names_in(objects, scene.namespace), path)
+    elsewhere = sorted(
+        o["metadata"]["namespace"] for o in objects if o["kind"] == names.KIND and o["metadata"]["name"] == scene.name
+    )
+    hints = (f"namespace {', '.join(elsewhere)} has one: say with -n where the set is",) if elsewhere else ()
+    return Notice("not-in-dump", str(error), hints)
 
 
 async def against_cluster(
@@ -64,31 +81,52 @@ async def against_cluster(
 async def on_cluster(client: Client, manifest: Obj, order: str, now: datetime) -> Report:
     """The plan for one set: the cluster's own API server and webhooks say in a dry run what would be stored.
 
-    Who may not write gets the answers of the API server that lwskit has in it. Raises ApiError and ConnectionFailed.
+    Who may not write gets the answers of the API server that lwskit has in it. A set that somebody else writes at the
+    same time is looked at again. Raises ApiError and ConnectionFailed.
     """
     backends = registry.find()
     key = Key(manifest["metadata"]["namespace"], manifest["metadata"]["name"])
-    scene = await observed.look(client, key.namespace, key.name, backends)
-    body = applied(scene.lws, manifest)
-    try:
-        if scene.lws is None:
-            stored = await client.create(LEADER_WORKER_SET, body, dry_run=True)
-        else:
-            stored = await client.update(LEADER_WORKER_SET, body, dry_run=True)
-    except Forbidden as error:
-        if "admission webhook" in error.message:
+    attempts = 0
+    while True:
+        attempts += 1
+        scene = await observed.look(client, key.namespace, key.name, backends)
+        try:
+            stored = await _dry_run(client, scene.lws, manifest)
+        except Forbidden as error:
+            if "admission webhook" in error.message:
+                return plans.refused(key.namespace, key.name, [error.message])
+            return _offline(scene, manifest, Server(), order, now)
+        except ApiError as error:
+            overtaken = _overtaken(error, scene)
+            if overtaken and attempts < _ATTEMPTS:
+                continue
+            if overtaken or not 400 <= error.code < 500:
+                raise
             return plans.refused(key.namespace, key.name, [error.message])
-        return _offline(scene, manifest, Server(), order, now)
-    except ApiError as error:
-        if not 400 <= error.code < 500:
-            raise
-        return plans.refused(key.namespace, key.name, [error.message])
-    return plans.plan(scene, stored, order, backends.leaders, backends.workers, now)
+        return plans.plan(scene, stored, order, backends.leaders, backends.workers, now)
+
+
+async def _dry_run(client: Client, live: Obj | None, manifest: Obj) -> Obj:
+    """What would be stored. A patch, as `kubectl apply` sends it, does not mind a status that is written meanwhile."""
+    body = applied(live, manifest)
+    if live is None:
+        return await client.create(LEADER_WORKER_SET, body, dry_run=True, field_validation="Strict")
+    return await client.patch_from(LEADER_WORKER_SET, live, body, dry_run=True, field_validation="Strict")
+
+
+def _overtaken(error: ApiError, scene: Scene) -> bool:
+    """Whether a refusal says nothing of the edit: the set was written, made or deleted since it was looked at."""
+    return isinstance(error, Conflict | AlreadyExists) or (isinstance(error, NotFound) and scene.lws is not None)
 
 
 def _offline(scene: Scene, manifest: Obj, server: Server, order: str, now: datetime) -> Report:
     body = applied(scene.lws, manifest)
     answer = server.create(body, scene.namespace)
+    # Those of the manifest only: a server that is newer than this one may have stored what is not known here.
+    unknown = [f.path for f in server.create(manifest, scene.namespace).warnings if f.code is UNKNOWN_FIELD]
+    if unknown:
+        told = [f"{path}: there is no such field, and kubectl apply refuses it" for path in unknown]
+        return plans.refused(scene.namespace, scene.name, told)
     if scene.lws is not None:
         answer = server.update(body, scene.lws, scene.namespace)
     if answer.stored is None or answer.refusals:

@@ -45,7 +45,12 @@ def applied(live: Obj | None, manifest: Obj) -> Obj:
     except ValueError:
         # Somebody wrote something else there; then nothing is known to have been applied.
         before = {}
+    # Every apply has annotations, if only its own record; so those that it does not name are never removed as a whole.
+    meta = wanted["metadata"]
+    wanted["metadata"] = {**meta, "annotations": meta.get("annotations") or {}}
     merged = _merged(live, wanted, before if isinstance(before, Mapping) else {})
+    if not annotations_of(live) and not annotations_of(wanted):
+        del merged["metadata"]["annotations"]
     for name in _SERVER_WRITES:
         if name in live["metadata"]:
             merged["metadata"][name] = live["metadata"][name]

@@ -39,6 +39,33 @@ def test_all_is_well(tmp_path: Path) -> None:
     )
 
 
+def test_options_of_a_cluster_beside_a_dump(tmp_path: Path) -> None:
+    result = run("x", "--from", dumped(small(2), tmp_path), "--kubeconfig", "a", "--context", "b")
+    assert result.exit_code == 2
+    assert "--kubeconfig and --context name a cluster, and --from a file instead of one" in result.output
+
+
+@pytest.mark.usefixtures("_logging_restored")
+@pytest.mark.parametrize(("option", "namespace"), [((), "team"), (("-n", "mine"), "mine")])
+def test_the_namespace_is_that_of_the_context(
+    option: tuple[str, ...], namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "config"
+    config = {
+        "kind": "Config",
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "k", "namespace": "team"}}],
+        "clusters": [{"name": "k", "cluster": {"server": "http://127.0.0.1:1"}}],
+    }
+    file.write_text(yaml.safe_dump(config))
+
+    async def refuse(where: str, name: str, *_: object) -> None:
+        raise ConfigurationError(f"looked for {where}/{name}")
+
+    monkeypatch.setattr("lwskit.cli.explaining.from_cluster", refuse)
+    assert str(run("x", "--kubeconfig", file, *option).exception) == f"looked for {namespace}/x"
+
+
 def test_json_and_exit_code_1_for_what_is_blocked(tmp_path: Path) -> None:
     cluster = small(3)
     cluster.make_ready(0, ready=False)

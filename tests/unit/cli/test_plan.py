@@ -125,6 +125,74 @@ def test_standard_input_and_the_namespace(cluster: SmallCluster, dump: Path) -> 
     assert "- can be given once" in both.output
 
 
+def test_options_of_a_cluster_beside_a_dump(edit: Path, dump: Path) -> None:
+    for option in ("--kubeconfig", "--context"):
+        result = run("-f", edit, "--against", dump, option, "x")
+        assert result.exit_code == 2
+        assert f"{option} names a cluster, and --against FILE a file instead of one" in result.output
+
+
+def test_a_field_that_does_not_exist_is_refused(cluster: SmallCluster, dump: Path) -> None:
+    lws = manifest(cluster.lws, image="B")
+    lws["spec"]["replicaz"] = 4
+    result = run("-f", "-", "--against", dump, stdin=yaml.safe_dump(lws))
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [
+        "ns/x: the API server refuses it",
+        "  refused: spec.replicaz: there is no such field, and kubectl apply refuses it [refused]",
+    ]
+
+
+def test_a_field_that_only_the_stored_set_has_is_left_alone(cluster: SmallCluster, edit: Path, tmp_path: Path) -> None:
+    newer = copy.deepcopy(cluster.lws)
+    newer["spec"]["ofALaterVersion"] = True
+    file = tmp_path / "newer.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [newer, *objects_of(cluster)[1:]]}))
+    assert run("-f", edit, "--against", file).exit_code == 0
+
+
+def test_a_dump_without_the_set(cluster: SmallCluster, dump: Path) -> None:
+    lws = manifest(cluster.lws)
+    near = run(
+        "-f", "-", "--against", dump, stdin=yaml.safe_dump({**lws, "metadata": {"name": "xx", "namespace": "ns"}})
+    )
+    assert near.exit_code == 0
+    assert f"note: {dump} has no LeaderWorkerSet 'xx' in namespace 'ns'; did you mean x? [not-in-dump]" in near.stdout
+    other = run("-f", "-", "--against", dump, stdin=yaml.safe_dump({**lws, "metadata": {"name": "x"}}))
+    assert "in namespace 'default'; there are none in that namespace [not-in-dump]" in other.stdout
+    assert "    namespace ns has one: say with -n where the set is" in other.stdout.splitlines()
+
+
+@pytest.mark.usefixtures("_logging_restored")
+@pytest.mark.parametrize(("option", "namespace"), [((), "team"), (("-n", "mine"), "mine")])
+def test_the_namespace_is_that_of_the_context(
+    option: tuple[str, ...],
+    namespace: str,
+    cluster: SmallCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = tmp_path / "config"
+    link = {"name": "c", "context": {"cluster": "k", "namespace": "team"}}
+    config = {
+        "kind": "Config",
+        "current-context": "c",
+        "contexts": [link],
+        "clusters": [{"name": "k", "cluster": {"server": "http://127.0.0.1:1"}}],
+    }
+    file.write_text(yaml.safe_dump(config))
+    asked: list[str] = []
+
+    async def remember(sets: list[Obj], *_: Any) -> None:
+        asked.extend(lws["metadata"]["namespace"] for lws in sets)
+
+    monkeypatch.setattr("lwskit.cli.planning.against_cluster", remember)
+    lws = manifest(cluster.lws)
+    del lws["metadata"]["namespace"]
+    result = run("-f", "-", "--kubeconfig", file, *option, stdin=yaml.safe_dump(lws))
+    assert (result.exit_code, asked) == (0, [namespace])
+
+
 def test_bad_input(dump: Path, edit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def sentence(*arguments: str | Path) -> str:
         error = run(*arguments).exception
@@ -153,4 +221,5 @@ def test_bad_input(dump: Path, edit: Path, tmp_path: Path, monkeypatch: pytest.M
     hollow.write_text("{apiVersion: a/v1, kind: LeaderWorkerSet, metadata: {name: x}, spec: {}}")
     assert "LeaderWorkerSet x has no spec.leaderWorkerTemplate" in sentence("-f", edit, "--against", hollow)
     monkeypatch.setenv("KUBECONFIG", str(none))
+    monkeypatch.setattr("lwskit.cli.logs.setup", lambda *_: None)
     assert str(none) in sentence("-f", edit)

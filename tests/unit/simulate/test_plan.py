@@ -297,6 +297,17 @@ class TestApply:
             **before,
         }
 
+    @pytest.mark.parametrize("written", [{}, {"annotations": None}, {"annotations": {}}])
+    def test_annotations_that_somebody_else_wrote_stay(self, written: Obj) -> None:
+        """`kubectl apply` records annotations, if empty ones, of every manifest."""
+        record = {LAST_APPLIED: json.dumps({"metadata": {"name": "x", "annotations": {}}, "spec": {"replicas": 3}})}
+        live = {**self.live, "metadata": {**self.live["metadata"], "annotations": {"counts": "1", **record}}}
+        new = applied(live, {"metadata": {"name": "x", **written}, "spec": {"replicas": 3}})
+        assert differences(live, new) == []
+        assert new["metadata"]["annotations"] == live["metadata"]["annotations"]
+        bare = {**self.live, "metadata": {"name": "x"}}
+        assert applied(bare, {"metadata": {"name": "x", **written}, "spec": {}})["metadata"] == {"name": "x"}
+
     def test_a_new_set_is_the_manifest(self) -> None:
         assert applied(None, {"metadata": {"name": "x"}, "spec": {}, "status": {}}) == {
             "metadata": {"name": "x"},

@@ -47,6 +47,8 @@ class Access:
     config: Mapping[str, Any] = field(default_factory=dict)
     context: str = ""
     base: Path = Path()
+    namespace: str = ""
+    """Where requests about namespaced objects go unless told otherwise; empty where nothing is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,11 @@ def from_service_account(environment: Mapping[str, str], directory: Path = SERVI
     url = f"https://{name}:{port}"
     if why := bad_url(url):
         raise ConfigurationError(f"KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT make {url!r}: {why}")
-    return Access(url, source, tls=context, token_file=token)
+    try:
+        namespace = (directory / "namespace").read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        namespace = ""
+    return Access(url, source, tls=context, token_file=token, namespace=namespace)
 
 
 def _load(path: Path) -> Mapping[str, Any]:
@@ -204,6 +210,7 @@ def _access(cluster: _Entry, user: _Entry, link: _Entry) -> Access:
         },
         context=link.name,
         base=user.path.parent,
+        namespace=link.text("namespace") or "",
     )
 
 

@@ -224,6 +224,16 @@ def test_files_in_the_environment_are_merged_and_the_first_counts(write: Write, 
     assert (access.url, access.token) == ("http://two:1", "one")
 
 
+def test_the_namespace_is_that_of_the_context(write: Write) -> None:
+    links = [{"name": n, "context": {"cluster": "k", "user": "u", "namespace": f"team-{n}"}} for n in ("c", "d")]
+    file = write(contexts=links)
+    assert from_kubeconfig([file]).namespace == "team-c"
+    assert from_kubeconfig([file], "d").namespace == "team-d"
+    assert from_kubeconfig([write()]).namespace == ""
+    with pytest.raises(ConfigurationError, match="namespace must be text, not 7"):
+        from_kubeconfig([write(contexts=[{"name": "c", "context": {"cluster": "k", "namespace": 7}}])])
+
+
 def test_the_order_of_places(write: Write, tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path)}
     with pytest.raises(ConfigurationError, match=r"no cluster is configured: .* does not exist, KUBECONFIG is not set"):
@@ -251,6 +261,11 @@ def test_inside_a_pod_the_service_account_is_used(tmp_path: Path) -> None:
     found = from_service_account(environment, tmp_path)
     assert found is not None
     assert (found.url, found.token_file) == ("https://[fd00::1]:443", tmp_path / "token")
+    assert found.namespace == ""
+    (tmp_path / "namespace").write_text("team\n")
+    found = from_service_account(environment, tmp_path)
+    assert found is not None
+    assert found.namespace == "team"
     with pytest.raises(ConfigurationError, match="make 'https://a b:443': the host name 'a b' must be plain ASCII"):
         from_service_account(environment | {"KUBERNETES_SERVICE_HOST": "a b"}, tmp_path)
 
