@@ -6,10 +6,10 @@ import re
 
 from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.runtime.kinds import CONTROLLER_REVISION, STATEFUL_SET
-from lwskit.runtime.objects import controller_of, controller_reference, is_controlled_by
+from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET
+from lwskit.runtime.objects import controller_of, controller_reference, is_controlled_by, is_deleting, uid_of
 from lwskit.testing.cluster import TestCluster
-from tests.scenarios.support import Sets, revision_key
+from tests.scenarios.support import ALL_KINDS, Sets, revision_key, strategy
 
 KEY = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{1,10}")
 
@@ -140,3 +140,38 @@ async def test_revisions_of_another_owner_are_ignored(cluster: TestCluster, sets
     ] == [1]
     await sets.settled()
     assert "llm-left-7" in await cluster.names(CONTROLLER_REVISION)
+
+
+async def test_a_revision_stays_while_surge_leaders_end(cluster: TestCluster, sets: Sets):
+    """20 §3.6, §3.8: until the StatefulSet has let go of the old template it makes lost leaders of it, with workers."""
+    await sets.running(replicas=2, size=2, rolloutStrategy=strategy(maxUnavailable=1, maxSurge=1))
+    await sets.set_image("img:v2")
+    await sets.has_pods("llm-0", "llm-0-1", "llm-1", "llm-1-1", "llm-2", "llm-2-1")
+    await cluster.patch(POD, "llm-2", {"metadata": {"finalizers": ["example.com/mine"]}})
+
+    async def ended() -> None:
+        assert is_deleting((await sets.pods())["llm-2"])
+        assert (await sets.conditions())[names.CONDITION_AVAILABLE] == "True"
+
+    async with cluster.kubelet.playing():
+        await cluster.eventually(ended)
+        await cluster.settled(*ALL_KINDS)
+    kept = {revision_key(r) for r in await sets.revisions()}
+    assert len(kept) == 2
+    await sets.set_image("img:v3")
+    before = (await sets.pods())["llm-0"]
+    await cluster.delete(POD, "llm-0")
+
+    async def whole() -> None:
+        pods = await sets.live_pods()
+        assert uid_of(pods["llm-0"]) != uid_of(before)
+        assert revision_key(pods["llm-0-1"]) == revision_key(pods["llm-0"])
+
+    await cluster.eventually(whole)
+    await cluster.patch(POD, "llm-2", {"metadata": {"finalizers": None}})
+    await sets.ready()
+
+    async def one() -> None:
+        assert len(await sets.revisions()) == 1
+
+    await cluster.eventually(one)

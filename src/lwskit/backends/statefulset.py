@@ -66,6 +66,7 @@ class StatefulSetLeaders:
             generation=generation_of(obj),
             observed_generation=status.get("observedGeneration", 0),
             deleting=is_deleting(obj),
+            settled=status.get("currentRevision", "") in ("", status.get("updateRevision", "")),
         )
 
     def group_of(self, pod: Obj) -> GroupId | None:

@@ -153,6 +153,8 @@ class LeaderState:
     generation: int
     observed_generation: int
     deleting: bool
+    settled: bool = True
+    """False while a leader that gets lost would be made of an older template, although none of the others is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,7 +110,8 @@ def decide(snapshot: SetSnapshot, leaders: LeaderBackend) -> Decision:
         return _counted(snapshot, lws, leaders, target, "", plan)
     written, result = _status(snapshot, lws, now.status_replicas, counts)
     actions += written
-    done = counts.update_done and snapshot.healthy
+    # As long as surge leaders end the StatefulSet makes lost leaders of the older template, whose revision they need.
+    done = counts.update_done and snapshot.healthy and now.settled
     if done:
         actions += [_truncate(lws, r) for r in revisions.superseded(mine, revision.key)]
     plan = Plan(tuple(actions), result, target.why)

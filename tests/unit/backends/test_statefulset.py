@@ -138,6 +138,8 @@ def test_what_leaders_say_of_themselves() -> None:
     )
     obj["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert LEADERS.observe(obj).deleting
+    for current, update, settled in (("a", "b", False), ("b", "b", True), ("", "b", True)):
+        assert LEADERS.observe(live(plan, currentRevision=current, updateRevision=update)).settled is settled
 
 
 def test_what_is_not_there_counts_as_its_default() -> None:

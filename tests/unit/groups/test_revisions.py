@@ -209,3 +209,20 @@ def test_a_template_that_cannot_be_recorded_is_told_in_a_sentence() -> None:
     lws["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["containers"] = "many"
     with pytest.raises(DecisionError, match="containers"):
         revisions.record(lws)
+
+
+def test_a_revision_stays_while_a_lost_leader_would_be_made_of_it() -> None:
+    cluster = settled(make_lws())
+    cluster.change(image="b")
+    cluster.settle()
+    cluster.make_ready(1)
+    cluster.settle()
+    cluster.make_ready(0)
+    assert cluster.workload is not None
+    cluster.workload = {**cluster.workload, "status": {**cluster.workload["status"], "currentRevision": "x-a"}}
+    cluster.workload["status"]["updateRevision"] = "x-b"
+    cluster.reconcile()
+    assert (cluster.conditions[names.CONDITION_AVAILABLE], len(cluster.revisions)) == ("True", 2)
+    cluster.workload["status"]["currentRevision"] = "x-b"
+    cluster.reconcile()
+    assert len(cluster.revisions) == 1
