@@ -74,8 +74,9 @@ def told(hold: Hold, settings: rollout.Settings) -> str:
                 f"groups and maxSurge to {settings.max_surge}, so the rollout never goes on"
             )
         case Cause.PARTITION:
-            kept = numbered(range(min(settings.partition, settings.replicas)))
-            return f"the partition {settings.partition} keeps {kept} on the revision that they have"
+            kept = range(min(settings.partition, settings.replicas))
+            have = "it has" if len(kept) == 1 else "they have"
+            return f"the partition {settings.partition} keeps {numbered(kept)} on the revision that {have}"
 
 
 def advice(hold: Hold, name: str, namespace: str) -> tuple[str, ...]:

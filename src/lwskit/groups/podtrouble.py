@@ -95,8 +95,8 @@ def _container(name: str, status: dict[str, Any], mine: Sequence[Happening]) -> 
         said = message or _latest(mine, "Failed")
         return Trouble("image-pull", f"cannot get the image of {name} ({reason}){_after(said)}")
     if reason == "CrashLoopBackOff":
-        count = status.get("restartCount", 0)
-        text = f"cannot keep {name} running: it crashes again and again ({reason}, {count} restarts{_ending(last)})"
+        count = _restarts(status.get("restartCount", 0))
+        text = f"cannot keep {name} running: it crashes again and again ({reason}, {count}{_ending(last)})"
         return Trouble("crash-loop", text)
     if reason and reason not in _STARTING:
         return Trouble("container-waiting", f"cannot start {name} ({reason}){_after(message)}")
@@ -109,6 +109,10 @@ def _container(name: str, status: dict[str, Any], mine: Sequence[Happening]) -> 
             return Trouble("container-waiting", f"cannot start {name} ({reason}){_after(said)}")
         return Trouble("starting", f"is starting {name} ({reason})", passes=True)
     return None
+
+
+def _restarts(count: int) -> str:
+    return f"{count} restart{'' if count == 1 else 's'}"
 
 
 def _not_ready(pod: Obj, mine: Sequence[Happening]) -> Trouble:
@@ -126,7 +130,7 @@ def _not_ready(pod: Obj, mine: Sequence[Happening]) -> Trouble:
     if missing and not unready:
         return Trouble("readiness-gate", f"runs, but waits for condition {', '.join(missing)}")
     restarts = sum(c.get("restartCount", 0) for c in status.get("containerStatuses") or ())
-    more = f" ({restarts} restarts)" if restarts else ""
+    more = f" ({_restarts(restarts)})" if restarts else ""
     condition = condition_of(pod, "Ready") or {}
     message = condition.get("message")
     which = f"container {', '.join(unready)} is" if unready else "it is"

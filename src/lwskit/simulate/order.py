@@ -49,8 +49,16 @@ def parse(text: str) -> Order:
         raise OrderError(f"{text!r} is no order; use {', '.join(ORDERS)}, or groups such as 5,4,2") from None
 
 
+def named(text: str) -> tuple[int, ...]:
+    """The groups that an order names. Raises OrderError."""
+    parse(text)
+    return () if text in ORDERS else tuple(int(part) for part in text.split(","))
+
+
 def told(text: str) -> str:
     """The assumption in a sentence."""
+    if text == NEVER:
+        return _SAID[NEVER]
     listed = f"groups become ready in the order {text.replace(',', ', ')}, then the highest first"
     return f"{_SAID.get(text, listed)}; {_REST}"
 

@@ -11,6 +11,7 @@ from lwskit.simulate.plan import Outcome, Report
 from lwskit.simulate.rollout import Step
 
 _HEADER: Final = ("step", "after", "partition", "replicas", "down", "up", "removed", "ready", "groups", "pods")
+_GOES_ON: Final = "what goes on already:"
 _SHOWN: Final = 5
 _CUT: Final = 60
 """Steps of a long plan that are shown: the first and the last."""
@@ -73,13 +74,18 @@ def headline(report: Report) -> str:
         case Verdict.SCALES:
             return f"scales from {report.groups_before} to {_groups(report.replicas)}"
         case Verdict.METADATA:
-            return "metadata only; no pod is touched"
+            return f"metadata only; {_meanwhile(report, 'no pod is touched')}"
         case Verdict.NEXT_RESTART:
-            return "applies when a group is next made or restarted; no pod is touched now"
+            return f"applies when a group is next made or restarted; {_meanwhile(report, 'no pod is touched now')}"
         case Verdict.NEXT_ROLLOUT:
             return "applies to how rollouts go on; the template stays"
         case Verdict.NOTHING:
-            return "nothing changes" + ("; what goes on already:" if report.steps else "")
+            return "nothing changes" + (f"; {_GOES_ON}" if report.steps else "")
+
+
+def _meanwhile(report: Report, at_rest: str) -> str:
+    """What happens beside an edit that makes no group anew by itself."""
+    return _GOES_ON if any(s.down or s.up or s.removed for s in report.steps) else at_rest
 
 
 def _groups(count: int) -> str:

@@ -13,7 +13,7 @@ from lwskit.groups import hold as holds
 from lwskit.groups import rollout as arithmetic
 from lwskit.groups import spec
 from lwskit.groups.hold import numbered
-from lwskit.groups.model import READY, UPDATED, DecisionError
+from lwskit.groups.model import READY, UPDATED, DecisionError, Groups
 from lwskit.groups.ports import LeaderBackend, WorkerBackend
 from lwskit.groups.scene import Scene, owner_name
 from lwskit.runtime.objects import Obj, controller_of, is_deleting, uid_of
@@ -21,7 +21,7 @@ from lwskit.simulate import edit as edits
 from lwskit.simulate import order as orders
 from lwskit.simulate.edit import Verdict
 from lwskit.simulate.rollout import Rollout, Step
-from lwskit.simulate.start import Start, Templates, observe
+from lwskit.simulate.start import Start, Templates, observe, same_template
 
 THE_EDIT: Final = "the edit"
 _ENOUGH: Final = 20_000
@@ -54,7 +54,7 @@ class Report:
     name: str
     verdict: Verdict
     rolled: int = 0
-    """Groups that are made anew."""
+    """Groups that are made anew, of those that there are to be before and after the edit; surge is not among them."""
     changed: tuple[str, ...] = ()
     assumed: str = ""
     steps: tuple[Step, ...] = ()
@@ -102,7 +102,7 @@ def plan(
 
     Raises OrderError.
     """
-    choose = orders.parse(ready_order)
+    named = orders.named(ready_order)
     old = scene.lws
     obstacle = _obstacle(scene, new)
     if obstacle is not None:
@@ -126,19 +126,17 @@ def plan(
     before = _Before.of(played, start)
     steps: list[Step] = []
     try:
-        played.edit(new)
-        steps += played.settle(THE_EDIT)
-        while (pending := played.pending) and len(steps) < _ENOUGH:
-            chosen = choose(pending)
-            if not chosen:
-                break
-            played.make_ready(*chosen)
-            steps += played.settle(f"{numbered(chosen)} {'is' if len(chosen) == 1 else 'are'} ready")
+        _play(played, new, ready_order, steps)
         outcome, ends = _outcome(played, leaders)
     except DecisionError as error:
         outcome, ends = Outcome.STALLED, [Notice("no-decision", str(error))]
     changed = edits.differences(old, new) if old is not None else []
-    rolled = len({o for step in steps for o in step.down if o in start.groups})
+    anew = _anew(steps, old, new)
+    rolls = bool(anew) and old is not None and _is_by_edit(anew, old, new, start, ready_order, leaders, now)
+    absent = sorted({*named} - {*start.groups} - {o for step in steps for o in step.up})
+    if absent:
+        exists = "exists" if len(absent) == 1 else "exist"
+        notices.append(Notice("order-no-such-group", f"{numbered(absent)} of the order {exists} at no step"))
     settings = arithmetic.Settings.of(new) if outcome is not Outcome.STALLED or not _unreadable(new) else None
     floor = None
     if settings is not None and old is not None and start.workload is not None:
@@ -147,8 +145,8 @@ def plan(
     return Report(
         namespace=scene.namespace,
         name=scene.name,
-        verdict=edits.classify(old, new, changed, rolled),
-        rolled=rolled,
+        verdict=edits.classify(old, new, changed, len(anew) if rolls else 0),
+        rolled=len(anew),
         changed=tuple(changed),
         assumed=orders.told(ready_order),
         steps=_told(steps),
@@ -160,6 +158,40 @@ def plan(
         floor=floor,
         notices=(*notices, *ends),
     )
+
+
+def _play(played: Rollout, new: Obj, ready_order: str, steps: list[Step]) -> None:
+    """Store a set and let groups become ready in the order, to the end. Adds the steps. Raises DecisionError."""
+    choose = orders.parse(ready_order)
+    played.edit(new)
+    steps += played.settle(THE_EDIT)
+    while (pending := played.pending) and len(steps) < _ENOUGH:
+        chosen = choose(pending)
+        if not chosen:
+            return
+        played.make_ready(*chosen)
+        steps += played.settle(f"{numbered(chosen)} {'is' if len(chosen) == 1 else 'are'} ready")
+
+
+def _anew(steps: Sequence[Step], old: Obj | None, new: Obj) -> set[int]:
+    """The groups that there were to be and still are to be, and that the steps make."""
+    wanted = min(spec.replicas(old), spec.replicas(new)) if old is not None else 0
+    return {o for step in steps for o in step.up if o < wanted}
+
+
+def _is_by_edit(
+    anew: set[int], old: Obj, new: Obj, start: Start, ready_order: str, leaders: LeaderBackend, now: datetime
+) -> bool:
+    """Whether it is the edit that makes groups anew, and not what goes on already."""
+    if edits.new_template(old, new) or not same_template(old, new):
+        return True
+    without: list[Step] = []
+    try:
+        _play(Rollout(start, leaders, now), old, ready_order, without)
+    except DecisionError:
+        # As far as it comes.
+        pass
+    return not anew <= _anew(without, old, old)
 
 
 def _unreadable(lws: Obj) -> bool:
@@ -217,9 +249,8 @@ class _Before:
         growing = played.starting
         down = tuple(i for i in range(wanted) if not view[i].ready)
         unready = tuple(i for i in down if i not in growing)
-        old = view.first(wanted).count(UPDATED) < wanted
         surge = len(start.groups) > wanted
-        return cls(view.count(READY), unready, wanted, down, old or surge, surge)
+        return cls(view.count(READY), unready, wanted, down, _rolls(view, len(start.groups), wanted), surge)
 
 
 def _outcome(played: Rollout, leaders: LeaderBackend) -> tuple[Outcome, list[Notice]]:
@@ -237,15 +268,24 @@ def _outcome(played: Rollout, leaders: LeaderBackend) -> tuple[Outcome, list[Not
     unready = [i for i in range(settings.replicas) if not view[i].ready]
     meta = lws["metadata"]
     told: list[Notice] = []
+    if found is not None and found.cause is holds.Cause.UPDATING and not _rolls(view, now.replicas, settings.replicas):
+        # Nothing is updated: what was not ready before the edit is only not ready.
+        found = found if any(played.groups[i].made for i in unready if i in played.groups) else None
     if found is not None:
         advice = holds.advice(found, meta["name"], meta["namespace"])
         told.append(Notice(f"held-{found.cause.value}", holds.told(found, settings), advice))
     if unready and (found is None or found.cause is holds.Cause.PARTITION):
-        are = "is" if len(unready) == 1 else "are"
-        told.append(Notice("not-ready", f"{numbered(unready)} {are} not ready, and nothing in this edit makes it anew"))
+        are, them = ("is", "it") if len(unready) == 1 else ("are", "them")
+        text = f"{numbered(unready)} {are} not ready, and nothing in this edit makes {them} anew"
+        told.append(Notice("not-ready", text))
     if found is not None and found.cause is holds.Cause.PARTITION and not unready:
         return Outcome.HELD, told
     return (Outcome.STALLED, told) if told else (Outcome.DONE, told)
+
+
+def _rolls(view: Groups, replicas: int, wanted: int) -> bool:
+    """Whether a rollout is not finished: groups of other revisions, or surge."""
+    return view.first(wanted).count(UPDATED) < wanted or replicas > wanted
 
 
 def _floor(

@@ -132,6 +132,11 @@ def _template_of(pod: Obj) -> str:
     return labels_of(pod).get(_POD_REVISION) or ownership.revision_key(pod)
 
 
+def same_template(one: Obj, other: Obj) -> bool:
+    """Whether leaders of two sets would be made from the same template, but for the name of its revision."""
+    return _content(as_recorded(one), "") == _content(as_recorded(other), "")
+
+
 def _content(lws: Obj, key: str) -> str:
     return revisions.canonical(templates.leader_plan(lws, key, partition=0, replicas=0).template)
 

@@ -125,7 +125,7 @@ CASES: list[tuple[str, Obj, list[Happening], str, str, bool]] = [
         "waits for condition a/b",
         False,
     ),
-    ("unready", pod(containerStatuses=[container(running={}, restarts=1)]), [], "not-ready", "(1 restarts)", True),
+    ("unready", pod(containerStatuses=[container(running={}, restarts=1)]), [], "not-ready", "(1 restart)", True),
     ("evicted", pod("Failed", reason="Evicted", message="disk"), [], "pod-ended", "has failed (Evicted: disk)", False),
     ("deleting", pod(meta={"deletionTimestamp": "t"}), [], "pod-deleting", "has not ended yet", True),
     (

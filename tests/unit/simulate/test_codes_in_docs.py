@@ -28,6 +28,7 @@ def test_causes(file: str, pattern: str) -> None:
 
 def test_notices() -> None:
     codes = set(re.findall(r'Notice\("([a-z-]+)"', (SOURCE / "simulate/plan.py").read_text()))
+    codes |= set(re.findall(r'Notice\("([a-z-]+)"', (SOURCE / "cli/planning.py").read_text()))
     codes |= {f"held-{cause.value}" for cause in Cause}
     pages = (ROOT / "docs" / "rollouts.md").read_text() + (ROOT / "docs" / "plan.md").read_text()
     unexplained = {"no-workload", "floor-unexpected"}

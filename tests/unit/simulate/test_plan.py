@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lwskit.api import names
+from lwskit.groups.scene import Scene
 from lwskit.runtime.objects import Obj
 from lwskit.simulate import order
 from lwskit.simulate.edit import LAST_APPLIED, Verdict, applied, differences
 from lwskit.simulate.output import as_data, text
 from lwskit.simulate.plan import Outcome, Report, plan, refused
-from tests.unit.groups.small_cluster import LEADERS, NOW, WORKERS, make_lws
+from tests.unit.groups.small_cluster import LEADERS, NOW, WORKERS, SmallCluster, make_lws
 from tests.unit.simulate.scenes import planned, small
 from tests.unit.simulate.test_rollout import edited
 
@@ -37,6 +38,13 @@ def with_template(lws: Obj, **fields: Any) -> Obj:
 
 def with_annotation(lws: Obj, key: str, value: str) -> Obj:
     return {**lws, "metadata": {**lws["metadata"], "annotations": {key: value}}}
+
+
+def rolling(cluster: SmallCluster) -> SmallCluster:
+    """In the middle of a rollout to image B: one group is made anew and not ready yet."""
+    cluster.change(image="B")
+    cluster.settle()
+    return cluster
 
 
 class TestVerdict:
@@ -89,8 +97,6 @@ class TestVerdict:
         assert any("2 groups and 6 pods more than now" in line for line in text(report))
 
     def test_creates(self) -> None:
-        from lwskit.groups.scene import Scene
-
         scene = Scene(name="x", namespace="ns", lws=None)
         new = make_lws(replicas=2)
         del new["metadata"]["uid"]
@@ -106,6 +112,56 @@ class TestVerdict:
         assert (report.verdict, report.rolled) == (Verdict.ROLLS, 1)
         assert {o for step in report.steps for o in step.down} == {2}
 
+    def test_surge_is_not_counted_among_the_groups_that_are_made_anew(self) -> None:
+        """A newer template in the middle of a rollout: the surge group is made anew, too."""
+        cluster = small(4, maxSurge=1)
+        cluster.change(image="B")
+        cluster.settle()
+        assert 4 in cluster.leaders
+        report = planned(cluster, edited(cluster.lws, image="C"))
+        assert {o for step in report.steps for o in step.up} == {0, 1, 2, 3, 4}
+        assert (report.rolled, next(text(report))) == (4, "ns/x: makes 4 of 4 groups anew")
+
+    def test_a_group_that_is_gone_already_is_made_anew(self) -> None:
+        cluster = small(4, partition=4)
+        leader = copy.deepcopy(cluster.leaders[3])
+        leader["metadata"]["deletionTimestamp"] = "2026-10-20T10:00:00Z"
+        cluster._put_leader(3, leader)
+        report = planned(cluster, edited(cluster.lws, image="B", partition=3))
+        assert {o for step in report.steps for o in step.up} == {3}
+        assert (report.verdict, report.rolled) == (Verdict.ROLLS, 1)
+
+    @pytest.mark.parametrize(
+        ("fields", "verdict", "said"),
+        [
+            ({"maxGroupRestarts": 3}, Verdict.NEXT_RESTART, "applies when a group is next made or restarted; "),
+            ({}, Verdict.NOTHING, "nothing changes; "),
+        ],
+    )
+    def test_what_goes_on_already_is_not_the_edits(self, fields: Obj, verdict: Verdict, said: str) -> None:
+        cluster = rolling(small(4))
+        report = planned(cluster, with_template(cluster.lws, **fields))
+        assert (report.verdict, report.rolled) == (verdict, 3)
+        assert next(text(report)) == f"ns/x: {said}what goes on already:"
+
+    def test_metadata_in_the_middle_of_a_rollout(self) -> None:
+        cluster = rolling(small(4))
+        report = planned(cluster, with_annotation(cluster.lws, "team", "a"))
+        assert next(text(report)) == "ns/x: metadata only; what goes on already:"
+        scaled = planned(cluster, edited(cluster.lws, replicas=6))
+        assert scaled.verdict is Verdict.SCALES
+
+    def test_what_the_edit_makes_anew_beside_what_goes_on(self) -> None:
+        """The annotation reaches the leaders' template; a partition that is lowered reaches further groups."""
+        cluster = rolling(small(4))
+        report = planned(cluster, with_annotation(cluster.lws, names.EXCLUSIVE_TOPOLOGY_ANNOTATION, "rack"))
+        assert report.verdict is Verdict.ROLLS
+        held = rolling(small(4, partition=2))
+        lowered = planned(held, edited(held.lws, partition=1))
+        assert (lowered.verdict, lowered.rolled) == (Verdict.ROLLS, 2)
+        faster = planned(held, edited(held.lws, maxUnavailable=2))
+        assert (faster.verdict, faster.rolled) == (Verdict.NEXT_ROLLOUT, 1)
+
     def test_refused(self) -> None:
         report = refused("ns", "x", ["spec.size: no"])
         assert not report.good
@@ -118,7 +174,10 @@ class TestEnd:
         report = planned(cluster, edited(cluster.lws, image="B"))
         assert (report.outcome, report.good, report.rolled) == (Outcome.HELD, True, 2)
         assert codes(report) == ["held-partition"]
-        assert "groups 0 and 1" in report.notices[0].message
+        assert report.notices[0].message == "the partition 2 keeps groups 0 and 1 on the revision that they have"
+        one = small(4, partition=1)
+        report = planned(one, edited(one.lws, image="B"))
+        assert report.notices[0].message == "the partition 1 keeps group 0 on the revision that it has"
 
     def test_the_hold_of_the_formula(self) -> None:
         """20 §6.5: a group that is down below the update, one that is ready above it."""
@@ -156,6 +215,25 @@ class TestEnd:
         report = planned(cluster, edited(cluster.lws, image="B"), order.NEVER)
         assert (report.outcome, codes(report)) == (Outcome.STALLED, ["held-updating"])
 
+    def test_nothing_that_is_created_becomes_ready(self) -> None:
+        scene = Scene(name="x", namespace="ns", lws=None)
+        report = plan(scene, make_lws(replicas=2), order.NEVER, LEADERS, WORKERS, NOW)
+        assert codes(report) == ["held-updating"]
+
+    def test_a_group_that_is_down_without_a_rollout(self) -> None:
+        cluster = small(3, maxUnavailable=2)
+        cluster.make_ready(0, 1, ready=False)
+        report = planned(cluster, copy.deepcopy(cluster.lws), order.NEVER)
+        assert (report.outcome, codes(report)) == (Outcome.STALLED, ["not-ready"])
+        said = "groups 0 and 1 are not ready, and nothing in this edit makes them anew"
+        assert report.notices[0].message == said
+
+    def test_an_order_that_names_a_group_that_does_not_exist(self) -> None:
+        cluster = small(3, maxSurge=1)
+        report = planned(cluster, edited(cluster.lws, image="B"), "9,3,7,0")
+        assert (report.outcome, codes(report)) == (Outcome.DONE, ["order-no-such-group"])
+        assert report.notices[0].message == "groups 7 and 9 of the order exist at no step"
+
     def test_a_group_that_stays_down(self) -> None:
         cluster = small(3, partition=1)
         cluster.make_ready(0, ready=False)
@@ -173,7 +251,7 @@ class TestEnd:
         report = planned(cluster, edited(cluster.lws, image="B"))
         assert report.outcome is Outcome.DONE
         kept = planned(cluster, edited(cluster.lws, maxUnavailable=2))
-        assert (kept.outcome, codes(kept)) == (Outcome.STALLED, ["held-updating"])
+        assert (kept.outcome, codes(kept)) == (Outcome.STALLED, ["not-ready"])
         assert not any(step.up or step.down for step in kept.steps)
 
     def test_settings_that_cannot_be_read(self) -> None:
@@ -322,6 +400,12 @@ class TestApply:
             "spec.leaderWorkerTemplate.workerTemplate.spec.x[1]",
             "metadata.labels[l]",
         ]
+
+
+def test_what_an_order_says_of_groups() -> None:
+    assert order.told("never") == "no group becomes ready"
+    assert order.told("5,2").startswith("groups become ready in the order 5, 2, then the highest first; so do those")
+    assert [order.named(text) for text in ("never", "5,2", "3")] == [(), (5, 2), (3,)]
 
 
 def test_orders() -> None:
