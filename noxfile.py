@@ -68,7 +68,8 @@ def unit(session: nox.Session) -> None:
 def scenarios(session: nox.Session) -> None:
     """Behaviour on the embedded cluster, and a sample of what `explore` tries."""
     install(session, "test")
-    session.run("python", "-m", "pytest", "tests/scenarios", "tests/exploration", *session.posargs, env={"LWSKIT_CLUSTER": "embedded"})
+    folders = ("tests/scenarios", "tests/exploration")
+    session.run("python", "-m", "pytest", *folders, *session.posargs, env={"LWSKIT_CLUSTER": "embedded"})
 
 
 @nox.session
