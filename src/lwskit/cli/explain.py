@@ -56,5 +56,7 @@ def command(
     if output == "json":
         click.echo(json.dumps(explaining.as_data(explanation), indent=2, ensure_ascii=False))
     else:
+        state, cause = explanation.state.value, explanation.cause
+        click.echo(state if state == cause else f"{state} ({cause})")
         click.echo(explanation.paragraph)
     context.exit(NOT_OK if explanation.state is State.BLOCKED else OK)

@@ -20,7 +20,8 @@ def from_dump(path: str, namespace: str, name: str) -> Explanation:
     scene = observed.scene_of(objects, namespace, name, backends)
     if scene.lws is None:
         raise observed.unknown(name, namespace, observed.names_in(objects, namespace), path)
-    return explain(scene, backends.leaders, backends.workers, RealClock().now())
+    now = observed.time_of(objects) or RealClock().now()
+    return explain(scene, backends.leaders, backends.workers, now)
 
 
 async def from_cluster(

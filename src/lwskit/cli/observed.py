@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 
 from lwskit.api import names
 from lwskit.backends.registry import Backends
@@ -48,6 +49,21 @@ def _check(obj: Obj, path: str) -> None:
 def scene_of(objects: Iterable[Obj], namespace: str, name: str, backends: Backends) -> Scene:
     """The scene of one set in a dump."""
     return scenes.of(objects, namespace, name, backends.leaders, backends.workers)
+
+
+def time_of(objects: Iterable[Obj]) -> datetime | None:
+    """When a dump was made, as near as its objects tell: the latest time that something in it happened, if any."""
+    times = [text for obj in objects for text in _times(obj)]
+    return max((t for text in times if (t := scenes.moment(text)) is not None), default=None)
+
+
+def _times(obj: Obj) -> Iterator[str]:
+    yield obj["metadata"].get("creationTimestamp") or ""
+    if obj["kind"] == EVENT.kind:
+        yield scenes.happening(obj).time
+    elif obj["kind"] in _READ:
+        for condition in (obj.get("status") or {}).get("conditions") or ():
+            yield condition.get("lastTransitionTime") or ""
 
 
 async def look(client: Client, namespace: str, name: str, backends: Backends, *, events: bool = False) -> Scene:

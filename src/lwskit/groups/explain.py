@@ -230,7 +230,28 @@ class _Explaining:
         if now.replicas > settings.replicas or now.status_replicas > settings.replicas:
             text = f"{self._counts(groups, settings)}; surge groups are still being removed."
             return self._said(State.PROGRESSING, "surge", text, waits="the StatefulSet controller")
-        return self._said(State.OK, "ok", f"{self._counts(groups, settings)}. All is well.")
+        counts = f"{self._counts(groups, settings)}."
+        if pending := self._put_off(now):
+            return self._said(
+                State.PROGRESSING,
+                pending[0].trouble.code,
+                counts,
+                *self._waiting(pending),
+                waits="the back-off",
+                about=pending[0],
+            )
+        return self._said(State.OK, "ok", f"{counts} All is well.")
+
+    def _put_off(self, now: LeaderState) -> list[GroupTrouble]:
+        """The groups that are ready and will be recreated all the same, once their back-off is over."""
+        return list(grouptrouble.put_off(self.looking, range(now.replicas)))
+
+    def _waiting(self, pending: list[GroupTrouble]) -> Iterator[str]:
+        for found in pending[:_SHOWN]:
+            yield f"Group {found.group} is ready and will be recreated all the same."
+            yield from self._about(found)
+        if len(pending) > _SHOWN:
+            yield f"So it is with {len(pending) - _SHOWN} more."
 
     def _held(self, hold: Hold, groups: Groups, now: LeaderState, settings: rollout.Settings) -> Explanation:
         counts = f"{self._counts(groups, settings)}; the partition is {now.partition}."
@@ -251,7 +272,7 @@ class _Explaining:
                 about = grouptrouble.first(self.looking, unready)
                 advice = holds.advice(hold, self.scene.name, self.scene.namespace)
                 state = State.BLOCKED if about is not None and not about.trouble.passes else State.HELD
-                more = tuple(self._about(about)) if about is not None else ()
+                more = self._about(about) if about is not None else self._waiting(self._put_off(now))
                 return self._said(state, "partition", counts, told, *more, advice=advice, about=about)
             case Cause.FORMULA:
                 about = grouptrouble.first(self.looking, hold.below)
@@ -273,6 +294,8 @@ class _Explaining:
             text = f"{_upper(holds.told(hold, settings))}."
             return self._said(State.PROGRESSING, "rolling", counts, text, waits=f"group {hold.group} to become ready")
         what = "the rollout" if self._is_rolling(groups, settings) else "the set"
+        if about.trouble.passes:
+            return self._troubled(about, counts, f"{_upper(what)} waits for group {hold.group}, which is on its way.")
         return self._troubled(about, counts, f"Group {hold.group} holds {what}.")
 
     def _unready(self, unready: list[int], groups: Groups, settings: rollout.Settings) -> Explanation:
@@ -287,12 +310,14 @@ class _Explaining:
 
     def _troubled(self, about: GroupTrouble, counts: str, sentence: str) -> Explanation:
         """What is the matter with one group, which has to become ready."""
+        passes = f"It goes on by itself once group {about.group} is ready." if about.trouble.passes else ""
         return self._said(
             self._state_of(about),
             about.trouble.code,
             counts,
             sentence,
             *self._about(about),
+            passes,
             waits=f"group {about.group} to become ready",
             advice=about.advice,
             about=about,
@@ -314,7 +339,8 @@ class _Explaining:
         return f"{self._name}: {ready} of {there} {verb} ready, {updated} of the newest revision"
 
     def _about(self, found: GroupTrouble) -> Iterator[str]:
-        yield f"Pod {found.pod} {found.trouble.text}." if found.pod else f"{_upper(found.trouble.text)}."
+        pod = f"Pod {found.pod} " if found.pod else ""
+        yield f"{_upper(found.sentence or pod + found.trouble.text)}."
 
     def _state_of(self, about: GroupTrouble | None) -> State:
         return State.PROGRESSING if about is None or about.trouble.passes else State.BLOCKED
@@ -332,6 +358,8 @@ def _asked(workload: LeaderState) -> tuple[int, int, str]:
     return workload.partition, workload.replicas, workload.revision
 
 
+_SHOWN = 5
+"""Of how many groups that wait for the same each is told."""
 _NOTHING = grouptrouble.Trouble("not-ready", "")
 
 

@@ -5,18 +5,19 @@ What is made for a group is read off the manager's own decision about its leader
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 
 from lwskit.api import names
-from lwskit.groups import backoff, budget, counters, member, ownership, podtrouble, restarts, spec
+from lwskit.groups import backoff, budget, counters, member, ownership, podtrouble, recreations, restarts, rollout, spec
 from lwskit.groups.identity import parse_ordinal
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import DecisionError, MemberSnapshot
 from lwskit.groups.podtrouble import Trouble
 from lwskit.groups.ports import LeaderBackend, WorkerBackend
-from lwskit.groups.scene import Scene, is_leader_pod
+from lwskit.groups.scene import Happening, Scene, is_leader_pod
 from lwskit.runtime.kinds import NODE, POD
 from lwskit.runtime.objects import Key, Obj, controller_of, is_deleting, is_true, key_of, uid_of
 from lwskit.runtime.plan import NeedFresh
@@ -30,11 +31,13 @@ class GroupTrouble:
     pod: str
     trouble: Trouble
     advice: tuple[str, ...] = ()
+    sentence: str = ""
+    """What to say of it where it is not about one pod, without a full stop."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Looking:
-    """The scene, how its objects are read, and the time."""
+    """The scene, how its objects are read, and the time. What is looked up for every group is indexed once."""
 
     scene: Scene
     leaders: LeaderBackend
@@ -43,9 +46,60 @@ class Looking:
 
     def leader(self, ordinal: int) -> Obj | None:
         """The leader pod of a group."""
-        name = f"{self.scene.name}-{ordinal}"
-        found = (p for p in self.scene.pods if p["metadata"]["name"] == name and is_leader_pod(p))
-        return next(found, None)
+        return self._leaders.get(f"{self.scene.name}-{ordinal}")
+
+    @cached_property
+    def _leaders(self) -> Mapping[str, Obj]:
+        return {p["metadata"]["name"]: p for p in self.scene.pods if is_leader_pod(p)}
+
+    @cached_property
+    def recreated(self) -> recreations.Known:
+        """When groups were recreated."""
+        return recreations.known(self.scene)
+
+    def owned(self, workload: Obj) -> Mapping[str, Obj]:
+        """The pods of a workload by name."""
+        return self._owned.get(uid_of(workload), {})
+
+    @cached_property
+    def _owned(self) -> Mapping[str, Mapping[str, Obj]]:
+        found: dict[str, dict[str, Obj]] = {}
+        for pod in self.scene.pods:
+            owner = (controller_of(pod) or {}).get("uid", "")
+            found.setdefault(owner, {})[pod["metadata"]["name"]] = pod
+        return found
+
+    def workload_named(self, name: str) -> Obj | None:
+        """The workload of workers with that name."""
+        return self._workloads.get(name)
+
+    @cached_property
+    def _workloads(self) -> Mapping[str, Obj]:
+        return {w["metadata"]["name"]: w for w in self.scene.workers}
+
+    def trouble(self, pod: Obj) -> Trouble | None:
+        """Why a pod is not ready."""
+        return podtrouble.of(pod, self._of_pods.get(pod["metadata"]["name"], ()))
+
+    @cached_property
+    def _of_pods(self) -> Mapping[str, Sequence[Happening]]:
+        found: dict[str, list[Happening]] = {}
+        for h in self.scene.happenings:
+            if h.kind == POD.kind:
+                found.setdefault(h.name, []).append(h)
+        return found
+
+    def newest(self) -> str:
+        """The key of the revision that the leaders are to have, empty without a workload."""
+        return self.leaders.observe(self.scene.workload).revision if self.scene.workload is not None else ""
+
+    def has_logs(self) -> bool:
+        """Whether the containers of the set have logs: those of the embedded cluster do not run."""
+        pods = (p.get("status") or {} for p in self.scene.pods)
+        ids = (c.get("containerID") or "" for s in pods for c in s.get("containerStatuses") or ())
+        infos = ((n.get("status") or {}).get("nodeInfo") or {} for n in self.scene.nodes.values())
+        versions = (i.get("containerRuntimeVersion") or "" for i in infos)
+        return not any(text.startswith(_NO_RUNTIME) for text in (*ids, *versions))
 
     def failure(self, kind: str, name: str, mention: str = "") -> str:
         """The latest warning about something that could not be made, for an object of that kind and name."""
@@ -56,10 +110,70 @@ class Looking:
 
 
 _FAILED = (names.EVENT_FAILED_CREATE, names.EVENT_FAILED_UPDATE)
+_NO_RUNTIME = "embedded://"
+"""How the container runtime of a cluster whose containers do not run is called."""
+_ENDINGS = ("crash-loop", "container-ended", "pod-ended")
+"""What a loop of recreations shows for a moment in each of its rounds, besides what passes."""
 
 
 def of(looking: Looking, ordinal: int) -> GroupTrouble | None:
     """Why group `ordinal` is not ready, None if nothing is found."""
+    found = _at_present(looking, ordinal)
+    leader = looking.leader(ordinal)
+    if leader is not None and budget.is_exhausted(leader):
+        return found
+    run = recreations.find(looking.scene, looking.recreated, ordinal, leader, looking.newest(), looking.now)
+    if run is None or run.count < recreations.LOOP:
+        return found
+    often = f"{run.count} times within {_span((looking.now - run.first).total_seconds())}"
+    if found is not None and not (found.trouble.passes or found.trouble.code in _ENDINGS):
+        text = f"{found.trouble.text}; its group has been recreated {often}"
+        return replace(found, trouble=replace(found.trouble, text=text))
+    return _looping(looking, ordinal, run, often, found)
+
+
+def _looping(
+    looking: Looking, ordinal: int, run: recreations.Run, often: str, found: GroupTrouble | None
+) -> GroupTrouble:
+    """A group that is recreated again and again. What is seen of it at this moment is only a phase of that."""
+    scene, where = looking.scene, f"-n {looking.scene.namespace}"
+    assert scene.lws is not None
+    why = f"since pods of it are lost or their containers restart, last pod {run.pod}"
+    present = f"; at present pod {found.pod} {found.trouble.text}" if found is not None else ""
+    advice: list[str] = []
+    if looking.has_logs():
+        logs = f"`kubectl {where} logs {run.pod} --all-containers --follow`"
+        advice.append(f"{logs} shows why while the pod runs; its logs go with it")
+    else:
+        advice.append(
+            f"`kubectl {where} describe pod {run.pod}` shows how its containers end while it is there; this cluster "
+            "runs no containers, so there are no logs"
+        )
+    if _takes_new_template(looking, ordinal, looking.leader(ordinal)):
+        advice.append("if the template is at fault: correct it in the set, and the rollout replaces the group")
+    if budget.limit_of(scene.lws) is None:
+        advice.append("to limit how often a group is recreated, set spec.leaderWorkerTemplate.maxGroupRestarts")
+    trouble = Trouble("restart-loop", f"is of a group that has been recreated {often}")
+    sentence = f"Group {ordinal} has been recreated {often}, {why}{present}"
+    return GroupTrouble(ordinal, run.pod, trouble, tuple(advice), sentence)
+
+
+def _span(seconds: float) -> str:
+    """A duration in words."""
+    if seconds < 120:
+        return f"{max(1.0, seconds):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+
+
+def _takes_new_template(looking: Looking, ordinal: int, leader: Obj | None) -> bool:
+    """Whether a newer template is what mends a group: it is on the newest, and a rollout will reach it."""
+    assert looking.scene.lws is not None
+    if leader is not None and ownership.revision_key(leader) != looking.newest():
+        return False
+    return ordinal >= rollout.Settings.of(looking.scene.lws).partition
+
+
+def _at_present(looking: Looking, ordinal: int) -> GroupTrouble | None:
     scene, name = looking.scene, f"{looking.scene.name}-{ordinal}"
     assert scene.lws is not None
     leader = looking.leader(ordinal)
@@ -71,17 +185,17 @@ def of(looking: Looking, ordinal: int) -> GroupTrouble | None:
         return _exhausted(looking, ordinal, leader)
     if budget.cause_of_pending(leader):
         return _pending(looking, ordinal, leader)
-    workload = next((w for w in scene.workers if w["metadata"]["name"] == ownership.workers_name(leader)), None)
+    workload = looking.workload_named(ownership.workers_name(leader))
     policy = spec.startup_policy(scene.lws)
     waits = policy if policy == names.STARTUP_LEADER_READY else ""
     if not _is_ready(leader) or is_deleting(leader):
-        found = podtrouble.of(leader, scene.happenings)
+        found = looking.trouble(leader)
         if found is not None:
             if restarts.size_told(leader, scene.lws) > 1 and workload is None and waits:
                 found = replace(
                     found, text=f"{found.text}; its workers are made when it is ready (startupPolicy {waits})"
                 )
-            return GroupTrouble(ordinal, name, found, _advice(scene, name, found))
+            return GroupTrouble(ordinal, name, found, _advice(looking, name, found))
     if restarts.size_told(leader, scene.lws) == 1:
         return None
     if workload is None or not ownership.owned_by_leader(workload, leader):
@@ -101,6 +215,11 @@ def _exhausted(looking: Looking, ordinal: int, leader: Obj) -> GroupTrouble:
     text = f"marks its group as having used up its restarts{of}; it is kept as it is and not recreated by itself"
     command = f"kubectl -n {scene.namespace} annotate pod {name} {names.RECOVER_ANNOTATION}=true"
     advice = (f"when the cause is mended: `{command}` gives the group a fresh budget",)
+    if _takes_new_template(looking, ordinal, leader):
+        advice = (
+            "if its template, the newest, is at fault: correct it in the set, and the rollout replaces the group",
+            f"if something else was: `{command}` makes the group anew of the same template, with a fresh budget",
+        )
     return GroupTrouble(ordinal, name, Trouble("budget-exhausted", text), advice)
 
 
@@ -112,17 +231,31 @@ def _pending(looking: Looking, ordinal: int, leader: Obj) -> GroupTrouble:
     except DecisionError as error:
         return GroupTrouble(ordinal, cause, Trouble("counters-unreadable", str(error)))
     left = backoff.remaining(scene.lws, leader, count, looking.now)
-    wait = f"for {left:.0f} s more" if left > 0 else "no longer: the manager has to do it now"
-    text = f"failed, and after {count} restarts so far the recreation of the group waits {wait} (restartBackoff)"
+    wait = f"for about {max(1.0, left):.0f} s more" if left > 0 else "no longer: the manager has to do it now"
+    so_far = f"{count} restart{'' if count == 1 else 's'}"
+    text = f"failed, and after {so_far} so far the recreation of the group waits {wait} (restartBackoff)"
     return GroupTrouble(ordinal, cause, Trouble("back-off", text, passes=True))
 
 
-def _advice(scene: Scene, pod: str, trouble: Trouble) -> tuple[str, ...]:
-    show = f"`kubectl -n {scene.namespace} describe pod {pod}`"
-    logs = f"`kubectl -n {scene.namespace} logs {pod} --previous`"
+def put_off(looking: Looking, ordinals: Iterable[int]) -> Iterator[GroupTrouble]:
+    """Those groups whose recreation waits for its back-off, ready as they may look."""
+    for ordinal in ordinals:
+        leader = looking.leader(ordinal)
+        if leader is None or is_deleting(leader) or budget.is_exhausted(leader) or not budget.cause_of_pending(leader):
+            continue
+        yield _pending(looking, ordinal, leader)
+
+
+def _advice(looking: Looking, pod: str, trouble: Trouble) -> tuple[str, ...]:
+    where = f"-n {looking.scene.namespace}"
+    show = f"`kubectl {where} describe pod {pod}`"
     match trouble.code:
         case "crash-loop" | "container-ended" | "pod-ended":
-            return (f"{logs} shows why",)
+            if not looking.has_logs():
+                return (f"{show} shows more; this cluster runs no containers, so there are no logs",)
+            # A container that ended for good has no later one before which another would be the previous.
+            earlier = " --previous" if trouble.code == "crash-loop" else ""
+            return (f"`kubectl {where} logs {pod}{earlier}` shows why",)
         case "unschedulable" | "image-pull" | "container-waiting" | "probe":
             return (f"{show} shows more",)
         case _:
@@ -167,16 +300,16 @@ def _group_of(pod: Obj) -> str:
 
 def _worker(looking: Looking, ordinal: int, workload: Obj) -> GroupTrouble | None:
     """The first worker that is missing or not ready."""
-    scene, name = looking.scene, workload["metadata"]["name"]
-    pods = {p["metadata"]["name"]: p for p in scene.pods if (controller_of(p) or {}).get("uid") == uid_of(workload)}
+    name = workload["metadata"]["name"]
+    pods = looking.owned(workload)
     start = (workload["spec"].get("ordinals") or {}).get("start", 0)
     wanted = [f"{name}-{i}" for i in range(start, start + workload["spec"].get("replicas", 1))]
     missing = [w for w in wanted if w not in pods]
     for pod in sorted(pods.values(), key=lambda p: parse_ordinal(p["metadata"]["name"])[1]):
-        found = podtrouble.of(pod, scene.happenings)
+        found = looking.trouble(pod)
         if found is not None:
             worker = pod["metadata"]["name"]
-            return GroupTrouble(ordinal, worker, found, _advice(scene, worker, found))
+            return GroupTrouble(ordinal, worker, found, _advice(looking, worker, found))
     if missing:
         said = looking.failure("StatefulSet", name, missing[0]) or looking.failure("StatefulSet", name)
         text = f"does not exist: {said}" if said else "does not exist yet; the StatefulSet controller has to make it"
@@ -188,5 +321,11 @@ def _worker(looking: Looking, ordinal: int, workload: Obj) -> GroupTrouble | Non
 
 
 def first(looking: Looking, ordinals: Sequence[int]) -> GroupTrouble | None:
-    """The first of these groups for which something is found."""
-    return next((found for o in ordinals if (found := of(looking, o)) is not None), None)
+    """The first of these groups whose trouble does not pass by itself, without one the first that has any."""
+    passing: GroupTrouble | None = None
+    for ordinal in ordinals:
+        found = of(looking, ordinal)
+        if found is not None and not found.trouble.passes:
+            return found
+        passing = passing or found
+    return passing

@@ -5,6 +5,7 @@ Specification: 20 §11.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,7 @@ POD_LOST, CONTAINER_RESTART, AFTER_BACKOFF = "pod_lost", "container_restart", "a
 CAUSES = (POD_LOST, CONTAINER_RESTART, AFTER_BACKOFF)
 """Why a group is restarted: a pod of it was deleted, a container of it restarted, or either happened
 earlier and the group's back-off is over."""
+_NOTE = re.compile(r"Worker pod (?P<pod>\S+) failed, deleted leader pod \S+ to recreate group (?P<group>[0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,20 @@ def _unfinished(lws: Obj, leader: Obj) -> str:
     """
     counted = budget.counts_restarts(lws) and counters.is_counted(lws, leader)
     return budget.cause_of_pending(leader) or (leader["metadata"]["name"] if counted else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Recreation:
+    """What the event of a recreation tells: the group, and the pod whose failure it followed from."""
+
+    group: int
+    pod: str
+
+
+def told(note: str) -> Recreation | None:
+    """What the note of an event about a recreation tells, None for any other text."""
+    found = _NOTE.fullmatch(note)
+    return Recreation(int(found["group"]), found["pod"]) if found else None
 
 
 def _held(hold: budget.Hold) -> Verdict:

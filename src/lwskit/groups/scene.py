@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from lwskit.api import names
@@ -32,6 +32,10 @@ class Happening:
     time: str
     related: str = ""
     """Name of the object that it also concerns."""
+    count: int = 1
+    """How often it came."""
+    first: str = ""
+    """When it came first, as the event carries it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +108,7 @@ def of(objects: Iterable[Obj], namespace: str, name: str, leaders: LeaderBackend
         elif _is(obj, SERVICE) and (mine or meta["name"] == name):
             found["services"].append(obj)
         elif obj.get("kind") == "Event" and group_of(obj.get("apiVersion", "")) in _EVENT_GROUPS:
-            happenings.append(_happening(obj))
+            happenings.append(happening(obj))
     happenings.sort(key=lambda h: h.time)
     return Scene(
         name=name,
@@ -135,7 +139,17 @@ def _is(obj: Mapping[str, Any], kind: Kind) -> bool:
     return obj.get("kind") == kind.kind and group_of(obj.get("apiVersion", "")) == kind.group
 
 
-def _happening(event: Obj) -> Happening:
+def moment(text: str) -> datetime | None:
+    """A time as objects carry it, None for a text that is none."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found.astimezone(UTC) if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def happening(event: Obj) -> Happening:
+    """An event of either API group, reduced."""
     about = event.get("regarding") or event.get("involvedObject") or {}
     series = event.get("series") or {}
     times = (
@@ -145,6 +159,13 @@ def _happening(event: Obj) -> Happening:
         event.get("eventTime"),
         event["metadata"].get("creationTimestamp"),
     )
+    starts = (
+        event.get("eventTime"),
+        event.get("firstTimestamp"),
+        event.get("deprecatedFirstTimestamp"),
+        event["metadata"].get("creationTimestamp"),
+    )
+    counts = (series.get("count"), event.get("count"), event.get("deprecatedCount"))
     return Happening(
         about.get("kind", ""),
         about.get("name", ""),
@@ -154,4 +175,6 @@ def _happening(event: Obj) -> Happening:
         event.get("note") or event.get("message") or "",
         next((t for t in times if t), ""),
         (event.get("related") or {}).get("name", ""),
+        next((c for c in counts if c), 1),
+        next((t for t in starts if t), ""),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from lwskit.api import names
 from lwskit.cli.explain import command
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.objects import Obj
@@ -35,7 +37,7 @@ def test_all_is_well(tmp_path: Path) -> None:
     result = run("x", "-n", "ns", "--from", dumped(small(2), tmp_path))
     assert (result.exit_code, result.stdout) == (
         0,
-        "ns/x: 2 of 2 groups are ready, 2 of the newest revision. All is well.\n",
+        "ok\nns/x: 2 of 2 groups are ready, 2 of the newest revision. All is well.\n",
     )
 
 
@@ -64,6 +66,26 @@ def test_the_namespace_is_that_of_the_context(
 
     monkeypatch.setattr("lwskit.cli.explaining.from_cluster", refuse)
     assert str(run("x", "--kubeconfig", file, *option).exception) == f"looked for {namespace}/x"
+
+
+def test_the_state_and_the_cause_stand_first(tmp_path: Path) -> None:
+    cluster = small(2)
+    cluster.make_ready(1, ready=False)
+    cluster.settle()
+    result = run("x", "-n", "ns", "--from", dumped(cluster, tmp_path))
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "progressing (not-scheduled)")
+
+
+def test_times_count_from_the_latest_one_in_the_dump(tmp_path: Path) -> None:
+    cluster = small(1, size=2)
+    cluster.lws["spec"]["leaderWorkerTemplate"]["restartBackoff"] = {"baseSeconds": 300, "capSeconds": 300}
+    pod = copy.deepcopy(cluster.leaders[0])
+    pod["metadata"]["creationTimestamp"] = "2026-10-20T10:00:30Z"
+    pod["metadata"]["annotations"][names.GROUP_RECREATE_PENDING_ANNOTATION] = "x-0-1"
+    pod["status"]["conditions"][0]["lastTransitionTime"] = "2026-10-20T10:01:30Z"
+    cluster._put_leader(0, pod)
+    result = run("x", "-n", "ns", "--from", dumped(cluster, tmp_path))
+    assert "for about 240 s more" in result.stdout
 
 
 def test_json_and_exit_code_1_for_what_is_blocked(tmp_path: Path) -> None:

@@ -149,3 +149,80 @@ def _worker_down(cluster: SmallCluster) -> SmallCluster:
     cluster._put_workers(0, workers)
     cluster.settle()
     return cluster
+
+
+def leader_with(cluster: SmallCluster, group: int, **notes: str) -> None:
+    """Put annotations on a group's leader."""
+    pod = copy.deepcopy(cluster.leaders[group])
+    known = {"pending": names.GROUP_RECREATE_PENDING_ANNOTATION, "exhausted": EXHAUSTED}
+    pod["metadata"].setdefault("annotations", {}).update({known[k]: v for k, v in notes.items()})
+    pod["metadata"]["creationTimestamp"] = "2026-10-20T09:59:50Z"
+    cluster._put_leader(group, pod)
+
+
+EXHAUSTED = names.GROUP_RESTART_BUDGET_EXHAUSTED_ANNOTATION
+
+
+def put_off(**rolling: Any) -> SmallCluster:
+    cluster = small(3, size=2, **rolling)
+    cluster.lws["spec"]["leaderWorkerTemplate"]["restartBackoff"] = {"baseSeconds": 30, "capSeconds": 30}
+    leader_with(cluster, 1, pending="x-1-1")
+    return cluster
+
+
+def test_a_ready_group_that_will_be_recreated_is_not_well() -> None:
+    found = explained(scene_of(put_off()))
+    assert facts(found) == (State.PROGRESSING, "back-off")
+    assert (found.group, found.pod) == (1, "x-1-1")
+    assert "3 of 3 groups are ready" in found.paragraph
+    assert "Group 1 is ready and will be recreated all the same. Pod x-1-1 failed, and" in found.paragraph
+    assert "for about 20 s more (restartBackoff)" in found.paragraph
+    assert "All is well" not in found.paragraph
+
+
+def test_so_also_where_the_partition_holds() -> None:
+    cluster = small(3, size=2, partition=2)
+    cluster.change(image="B")
+    cluster.settle()
+    cluster.make_ready(2)
+    cluster.settle()
+    cluster.lws["spec"]["leaderWorkerTemplate"]["restartBackoff"] = {"baseSeconds": 30, "capSeconds": 30}
+    leader_with(cluster, 1, pending="x-1-1")
+    found = explained(scene_of(cluster))
+    assert facts(found) == (State.HELD, "partition")
+    assert "Group 1 is ready and will be recreated all the same." in found.paragraph
+
+
+def test_a_budget_that_the_newest_template_used_up_is_mended_by_a_newer_one() -> None:
+    cluster = small(3)
+    leader_with(cluster, 2, exhausted="true")
+    found = explained(scene_of(cluster))
+    assert facts(found) == (State.BLOCKED, "budget-exhausted")
+    assert "correct it in the set, and the rollout replaces the group" in found.advice[0]
+    assert "of the same template, with a fresh budget" in found.advice[1]
+
+
+def test_one_that_an_older_template_used_up_is_only_recovered() -> None:
+    cluster = small(3, partition=2)
+    cluster.change(image="B")
+    cluster.settle()
+    cluster.make_ready(2)
+    cluster.settle()
+    leader_with(cluster, 0, exhausted="true")
+    found = explained(scene_of(cluster))
+    assert "used up its restarts" in found.paragraph
+    assert "correct it in the set" not in found.paragraph
+
+
+def test_a_rollout_that_goes_on_says_so() -> None:
+    cluster = small(3)
+    cluster.change(image="B")
+    cluster.settle()
+    pod = copy.deepcopy(cluster.leaders[2])
+    pod["spec"]["nodeName"] = "n"
+    cluster._put_leader(2, {**pod, "status": {"phase": "Running", "containerStatuses": [{"name": "c"}]}})
+    found = explained(scene_of(cluster))
+    assert facts(found) == (State.PROGRESSING, "not-ready")
+    assert "The rollout waits for group 2, which is on its way." in found.paragraph
+    assert found.paragraph.endswith("It goes on by itself once group 2 is ready.")
+    assert "holds" not in found.paragraph

@@ -9,7 +9,8 @@ Annotations of a pod (all optional, durations in seconds, `never` for infinitely
 * `embedded.k8s.test/exit-code`: what they exit with, 0 by default;
 * `embedded.k8s.test/crash`: containers exit with 1 until each has been restarted that often; `always` never ends.
   `NAME=COUNT`, several separated by commas, for single containers. Raised on a running pod, it restarts them;
-* `embedded.k8s.test/fail`: the pod fails with this reason, for example `Evicted`.
+* `embedded.k8s.test/fail`: the pod fails with this reason, for example `Evicted`;
+* `embedded.k8s.test/image-pull`: with `fail` the images are not to be had as long as it says so.
 
 What is misspelt or cannot be read counts as absent; `problems` says so.
 """
@@ -33,8 +34,11 @@ RUN_TIME = PREFIX + "run-time"
 EXIT_CODE = PREFIX + "exit-code"
 CRASH = PREFIX + "crash"
 FAIL = PREFIX + "fail"
+IMAGE_PULL = PREFIX + "image-pull"
+PULL_FAILS = "fail"
+"""What `image-pull` may say."""
 
-KNOWN = (CRASH, EXIT_CODE, FAIL, READY_DELAY, RUN_TIME, START_DELAY, STOP_DELAY)
+KNOWN = (CRASH, EXIT_CODE, FAIL, IMAGE_PULL, READY_DELAY, RUN_TIME, START_DELAY, STOP_DELAY)
 """The annotations that a pod may have."""
 LARGEST_CODE = 255
 """The largest code with which a program can exit."""
@@ -59,6 +63,7 @@ class Behaviour:
     crashes: Mapping[str, float] | None = None
     fail: str = ""
     backoff: float = 10.0
+    image_pull_fails: bool = False
 
     def crashes_of(self, container: str) -> float:
         """How often a container is to be restarted in all."""
@@ -81,6 +86,8 @@ def behaviour_of(pod: Mapping[str, Any], defaults: Behaviour, speed: float = 1.0
         fail=notes.get(FAIL, defaults.fail),
         backoff=_scaled(defaults.backoff, speed),
     )
+    if IMAGE_PULL in notes:
+        found = replace(found, image_pull_fails=notes[IMAGE_PULL] == PULL_FAILS)
     if CRASH in notes:
         found = replace(found, crashes=_crashes(notes[CRASH]))
     stop = _seconds(notes.get(STOP_DELAY), defaults.stop_delay)
@@ -107,6 +114,9 @@ def problems(annotations: Mapping[str, str], containers: Collection[str]) -> Ite
         elif key == FAIL:
             if not text:
                 yield f"annotation {key} is empty and counts as absent; it must be a reason, for example Evicted"
+        elif key == IMAGE_PULL:
+            if text != PULL_FAILS:
+                yield f'annotation {key} is "{text}" and counts as absent; it must be "{PULL_FAILS}"'
         elif not _is_duration(text):
             yield (
                 f'annotation {key} is "{text}" and counts as absent; it must be a number of seconds, '

@@ -17,6 +17,10 @@ BAD_ANNOTATION = "BadAnnotation"
 LONGEST = 30.0
 """How many times the first back-off the longest is. The first restart comes at once, the next wait doubles."""
 
+_NO_IMAGE = "not found"
+_ATTEMPT = 0.1
+"""The part of the first back-off after which a failed attempt to get an image counts as one that is put off."""
+
 
 @dataclass(frozen=True, slots=True)
 class Note:
@@ -77,6 +81,8 @@ class PodLife:
         self._restart_policy = spec.get("restartPolicy", "Always")
         self._begun: str = ""
         self._failed = ""
+        self._pulled: float | None = None
+        self._pulls = False
         self._stopping: float | None = None
         self._crash: dict[str, int] = {}
         self._told: set[str] = set()
@@ -147,6 +153,10 @@ class PodLife:
                 if start < NEVER:
                     waits.append(start - now)
                 return
+            self._pulls = behaviour.image_pull_fails
+            if self._pulls:
+                self._pull(behaviour, now, step, waits)
+                return
             self._begun = moment
             for container in (*(c["name"] for c in self._init), *(c.name for c in self._containers)):
                 _announce(container, self._images[container], step)
@@ -154,6 +164,35 @@ class PodLife:
                 container.started, container.started_at = now, moment
         for container in self._containers:
             self._run(container, behaviour, now, moment, step, waits)
+
+    def _pull(self, behaviour: Behaviour, now: float, step: Step, waits: list[float]) -> None:
+        """Try to get the images, in vain: at first an attempt fails, and then the next one is put off."""
+        if self._pulled is None:
+            self._pulled = now
+            for image in dict.fromkeys(self._images[c] for c in self._lacking()):
+                step.notes += [
+                    Note("Pulling", f'Pulling image "{image}"'),
+                    Note("Failed", f'Failed to pull image "{image}": {_NO_IMAGE}', "Warning"),
+                ]
+        if not self._puts_off(behaviour, now):
+            waits.append(self._pulled + behaviour.backoff * _ATTEMPT - now)
+
+    def _puts_off(self, behaviour: Behaviour, now: float) -> bool:
+        return self._pulled is not None and now >= self._pulled + behaviour.backoff * _ATTEMPT
+
+    def _lacking(self) -> list[str]:
+        """The containers that would start now: the first init container, without such all."""
+        return [self._init[0]["name"]] if self._init else [c.name for c in self._containers]
+
+    def _waiting(self, name: str, behaviour: Behaviour, now: float) -> Obj:
+        """Why a container that has never run does not run yet."""
+        if self._pulls and not self._begun and name in self._lacking():
+            image = self._images[name]
+            reason, text = "ErrImagePull", f'failed to pull image "{image}": {_NO_IMAGE}'
+            if self._puts_off(behaviour, now):
+                reason, text = "ImagePullBackOff", f'Back-off pulling image "{image}": ErrImagePull: {text}'
+            return {"waiting": {"reason": reason, "message": text}}
+        return {"waiting": {"reason": "PodInitializing" if self._init else "ContainerCreating"}}
 
     def _run(
         self, container: Container, behaviour: Behaviour, now: float, moment: str, step: Step, waits: list[float]
@@ -245,19 +284,21 @@ class PodLife:
             "hostIPs": [{"ip": ip} for ip in self._host_ips],
             "startTime": self._start_time,
         }
-        if self._begun:
+        if self._begun or self._pulls:
             status |= {"podIP": self.ips[0], "podIPs": [{"ip": ip} for ip in self.ips]}
         if self._failed:
             status |= {"reason": self._failed}
         if generation_of(pod):
             status["observedGeneration"] = generation_of(pod)
         if self._init:
-            status["initContainerStatuses"] = [self._init_status(c, phase) for c in self._init]
-        status["containerStatuses"] = [self._container_status(c, ready[c.name]) for c in self._containers]
+            status["initContainerStatuses"] = [self._init_status(c, phase, behaviour, now) for c in self._init]
+        status["containerStatuses"] = [
+            self._container_status(c, ready[c.name], behaviour, now) for c in self._containers
+        ]
         status["conditions"] = self._conditions(pod, phase, ready, moment)
         return status
 
-    def _init_status(self, container: Obj, phase: str) -> Obj:
+    def _init_status(self, container: Obj, phase: str, behaviour: Behaviour, now: float) -> Obj:
         sidecar = container.get("restartPolicy") == "Always"
         done = {
             "terminated": {
@@ -269,14 +310,14 @@ class PodLife:
             }
         }
         if not self._begun:
-            state: Obj = {"waiting": {"reason": "PodInitializing"}}
+            state: Obj = self._waiting(container["name"], behaviour, now)
         elif sidecar and phase == "Running":
             state = {"running": {"startedAt": self._begun}}
         else:
             state = done
         return self._named(container["name"], state, {}, 0, bool(self._begun), sidecar and "running" in state)
 
-    def _container_status(self, container: Container, ready: bool) -> Obj:
+    def _container_status(self, container: Container, ready: bool, behaviour: Behaviour, now: float) -> Obj:
         if container.running:
             state: Obj = {"running": {"startedAt": container.started_at}}
         elif container.ended is not None and (
@@ -287,7 +328,7 @@ class PodLife:
             text = f"back-off restarting failed container={container.name}"
             state = {"waiting": {"reason": "CrashLoopBackOff", "message": text}}
         else:
-            state = {"waiting": {"reason": "PodInitializing" if self._init else "ContainerCreating"}}
+            state = self._waiting(container.name, behaviour, now)
         last = container.ended if "waiting" in state and container.ended else container.last
         last_state = {"terminated": last} if last else {}
         return self._named(container.name, state, last_state, container.restarts, ready, container.running)
@@ -313,7 +354,7 @@ class PodLife:
         return f"embedded://{self.ips[0]}/{name}/{restarts}"
 
     def _conditions(self, pod: Obj, phase: str, ready: Mapping[str, bool], moment: str) -> list[Obj]:
-        sandbox = bool(self._begun) and phase == "Running"
+        sandbox = phase == "Running" if self._begun else self._pulls
         unready = [name for name, is_ready in ready.items() if not is_ready]
         not_ready = ("ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]")
         if phase == "Succeeded":

@@ -76,6 +76,46 @@ def test_never_ready():
     assert node.condition("Ready")[0] == "False"
 
 
+def test_an_image_that_is_not_to_be_had_until_it_is():
+    pod = new_pod()
+    pod["metadata"]["annotations"] = {PREFIX + "image-pull": "fail"}
+    node = Node(pod)
+    node.behaviour = behaviour_of(pod, Behaviour(start_delay=2))
+    node.look(0)
+    assert node.container["state"] == {"waiting": {"reason": "ContainerCreating"}}
+    first = node.look(2)
+    assert [(n.type, n.reason) for n in first.notes] == [("Normal", "Pulling"), ("Warning", "Failed")]
+    assert (node.phase, node.condition("Ready")[0], first.after) == ("Pending", "False", 1)
+    assert node.condition("PodReadyToStartContainers")[0] == "True"
+    assert node.container["state"]["waiting"]["reason"] == "ErrImagePull"
+    later = node.look(3)
+    assert (later.notes, later.after) == ([], None)
+    assert node.container["state"]["waiting"]["reason"] == "ImagePullBackOff"
+    assert 'pulling image "img"' in node.container["state"]["waiting"]["message"]
+    assert "containerID" not in node.container
+    node.behaviour = QUICK
+    node.look(4)
+    assert (node.phase, node.condition("Ready")[0], node.container["restartCount"]) == ("Running", "True", 0)
+
+
+def test_of_init_containers_only_the_first_gets_as_far_as_its_image():
+    node = Node(new_pod(initContainers=[{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]))
+    node.behaviour = Behaviour(start_delay=0, image_pull_fails=True)
+    node.look(0)
+    reasons = [c["state"]["waiting"]["reason"] for c in node.pod["status"]["initContainerStatuses"]]
+    assert (reasons, node.container["state"]["waiting"]["reason"]) == (
+        ["ErrImagePull", "PodInitializing"],
+        "PodInitializing",
+    )
+
+
+def test_a_pod_without_its_image_is_deleted_like_any_other():
+    node = Node(new_pod(), Behaviour(start_delay=0, image_pull_fails=True, stop_delay=5))
+    node.look(0)
+    node.pod["metadata"] |= {"deletionTimestamp": at(1), "deletionGracePeriodSeconds": 30}
+    assert node.look(1).delete
+
+
 def test_readiness_gates():
     node = Node(new_pod(readinessGates=[{"conditionType": "x/gate"}]))
     node.look(0)
@@ -236,6 +276,7 @@ def test_annotations():
         ({"crash": "two"}, 'crash is "two", of which "two" counts as 0'),
         ({"crash": "side=2"}, 'crash names container "side", which the pod does not have; its containers: main'),
         ({"fail": ""}, "fail is empty"),
+        ({"image-pull": "no"}, 'image-pull is "no" and counts as absent; it must be "fail"'),
     ],
 )
 def test_a_mistake_in_the_annotations_is_told_once(notes, text):

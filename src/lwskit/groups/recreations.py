@@ -1,0 +1,102 @@
+"""How often a group has been recreated of late: a crash loop under the policies that recreate groups. Pure.
+
+Each recreation takes the pods with it, and with them what their containers ended with: only the events of the set
+remember it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from lwskit.api import names
+from lwskit.groups import backoff, ownership, restarts, revisions
+from lwskit.groups.scene import Happening, Scene, moment
+from lwskit.runtime.objects import Obj, uid_of
+
+LOOP = 3
+"""From how many recreations in a row on a group is in a loop; fewer are what happens to pods now and then."""
+QUIET = timedelta(minutes=30)
+"""A recreation that comes later than this after the one before follows from something else."""
+
+_MOST = 10_000
+"""Repetitions of one event that are counted at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Recreations of one group in a row, on one revision: how many, since when, and the pod that failed last."""
+
+    count: int
+    first: datetime
+    last: datetime
+    pod: str
+
+
+Known = Mapping[int, Sequence[tuple[datetime, str]]]
+"""By group: when it was recreated and for which pod, oldest first."""
+
+
+def find(scene: Scene, known: Known, ordinal: int, leader: Obj | None, newest: str, now: datetime) -> Run | None:
+    """The recreations of a group up to now, None where there are none, or where they were over long ago.
+
+    `newest` is the key of the revision that the leaders are to have.
+    """
+    assert scene.lws is not None
+    if ordinal not in known:
+        return None
+    most = QUIET + timedelta(seconds=_longest_wait(scene.lws))
+    since = _since(scene, ownership.revision_key(leader) if leader is not None else newest, newest)
+    found: Run | None = None
+    next_time = now
+    for time, pod in reversed(known[ordinal]):
+        if time < since or next_time - time > most:
+            break
+        found = Run(found.count + 1, time, found.last, found.pod) if found else Run(1, time, time, pod)
+        next_time = time
+    return found
+
+
+def known(scene: Scene) -> Known:
+    """All recreations that the events tell of. Repetitions of one event are spread evenly over its time."""
+    found: dict[int, list[tuple[datetime, str]]] = {}
+    for h in _of_set(scene, names.EVENT_RECREATE_GROUP):
+        told = restarts.told(h.note)
+        last = moment(h.time)
+        if told is None or last is None:
+            continue
+        first = moment(h.first) or last
+        times = (last - (last - first) * i / max(1, h.count - 1) for i in range(min(h.count, _MOST)))
+        found.setdefault(told.group, []).extend((time, told.pod) for time in times)
+    return {group: sorted(times) for group, times in found.items()}
+
+
+def _since(scene: Scene, key: str, newest: str) -> datetime:
+    """Since when the group may be on its revision: what happened to it before says nothing of this one."""
+    assert scene.lws is not None
+    start = datetime.min.replace(tzinfo=UTC)
+    revision = revisions.choose(revisions.own(scene.lws, scene.revisions), key) if key else None
+    if revision is None:
+        return start
+    times = [moment(revision["metadata"].get("creationTimestamp", ""))]
+    if key == newest:
+        # A revision that was there earlier is taken up again by a rollback: its own age tells too little.
+        own = revision["metadata"]["name"]
+        for h in _of_set(scene, names.EVENT_GROUPS_UPDATING):
+            times.append(moment(h.first if h.related == own else h.time))
+    return max((t for t in times if t is not None), default=start)
+
+
+def _of_set(scene: Scene, reason: str) -> Iterator[Happening]:
+    assert scene.lws is not None
+    uid = uid_of(scene.lws)
+    for h in scene.happenings:
+        if (h.kind, h.name, h.reason) == (names.KIND, scene.name, reason) and h.uid in ("", uid):
+            yield h
+
+
+def _longest_wait(lws: Obj) -> float:
+    """Seconds for which a recreation may be put off."""
+    wanted = backoff.settings(lws)
+    return backoff.delay(names.INT32_MAX, None, wanted.get("capSeconds")) if wanted is not None else 0.0

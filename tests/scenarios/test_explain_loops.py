@@ -1,0 +1,94 @@
+"""`lwskit explain` and groups that are recreated: loops, back-offs, and what a newer template mends."""
+
+from __future__ import annotations
+
+from lwskit.api import names
+from lwskit.cli import explaining
+from lwskit.groups.explain import Explanation, State
+from lwskit.runtime.kinds import POD
+from lwskit.runtime.objects import annotations_of
+from lwskit.testing.cluster import TestCluster
+from tests.scenarios.support import ALL_KINDS, Sets, images, strategy
+
+
+async def explained(cluster: TestCluster) -> Explanation:
+    """The explanation once nothing moves any more."""
+    await cluster.settled(*ALL_KINDS)
+    return await explaining.on_cluster(cluster.client, cluster.namespace, "llm", cluster.clock.now())
+
+
+async def crash(cluster: TestCluster, sets: Sets, pod: str, leader: str, number: int) -> None:
+    """A container of a pod restarts; returns once the group's leader is another one and the event is there."""
+    before = (await sets.pod_uids())[leader]
+    await cluster.kubelet.restart_container(pod, ready=False)
+
+    async def anew() -> None:
+        assert (await sets.pod_uids()).get(leader, before) != before
+        told = [e for e in await sets.events() if e["reason"] == names.EVENT_RECREATE_GROUP]
+        assert len(told) == number
+
+    await cluster.eventually(anew)
+    await sets.has_pods("llm-0", "llm-0-1", "llm-1", "llm-1-1")
+
+
+async def test_a_loop_of_recreations_holds_the_rollout(cluster: TestCluster, sets: Sets) -> None:
+    """The default policy: the pods go with what their containers ended with, so only events remember it."""
+    await sets.running(replicas=2, size=2)
+    await sets.set_image("img:broken")
+    await sets.has_event("GroupsUpdating", "Updating replica 1")
+    await sets.has_pods("llm-0", "llm-0-1", "llm-1", "llm-1-1")
+    for number in (1, 2):
+        await crash(cluster, sets, "llm-1-1", "llm-1", number)
+        found = await explained(cluster)
+        assert (found.state, found.group) == (State.PROGRESSING, 1)
+    await crash(cluster, sets, "llm-1", "llm-1", 3)
+    found = await explained(cluster)
+    assert (found.state, found.cause, found.group, found.pod) == (State.BLOCKED, "restart-loop", 1, "llm-1")
+    assert "Group 1 holds the rollout. Group 1 has been recreated 3 times within " in found.paragraph
+    assert "last pod llm-1" in found.paragraph
+    # What the broken template did says nothing of the next one.
+    await sets.set_image("img:v3")
+
+    async def replaced() -> None:
+        assert (await images(sets)).get("llm-1") == "img:v3"
+
+    await cluster.eventually(replaced)
+    found = await explained(cluster)
+    assert (found.state, found.group) == (State.PROGRESSING, 1)
+    assert "The rollout waits for group 1, which is on its way." in found.paragraph
+    assert found.paragraph.endswith("It goes on by itself once group 1 is ready.")
+
+
+async def test_a_ready_group_that_waits_for_its_back_off_is_not_well(cluster: TestCluster, sets: Sets) -> None:
+    group = {"restartPolicy": names.RESTART_RECREATE_GROUP, "restartBackoff": {"baseSeconds": 300, "capSeconds": 300}}
+    await sets.running(replicas=2, size=2, group=group)
+    await cluster.kubelet.restart_container("llm-1-1")
+    found = await explained(cluster)
+    assert (found.state, found.cause, found.group, found.pod) == (State.PROGRESSING, "back-off", 1, "llm-1-1")
+    assert "2 of 2 groups are ready" in found.paragraph
+    assert "Group 1 is ready and will be recreated all the same. Pod llm-1-1 failed" in found.paragraph
+
+
+async def test_a_newer_template_replaces_a_group_without_restarts_left(cluster: TestCluster, sets: Sets) -> None:
+    """What the advice says comes to pass, without the annotation that gives a fresh budget."""
+    group = {"restartPolicy": names.RESTART_RECREATE_GROUP, "maxGroupRestarts": 0}
+    await sets.running(replicas=2, size=1, group=group, rolloutStrategy=strategy(maxUnavailable=1))
+    await sets.set_image("img:broken")
+    await sets.has_event("GroupsUpdating", "Updating replica 1")
+    await sets.has_pods("llm-0", "llm-1")
+    await cluster.kubelet.restart_container("llm-1", ready=False)
+
+    async def kept() -> None:
+        pod = await cluster.get(POD, "llm-1")
+        assert annotations_of(pod).get(names.GROUP_RESTART_BUDGET_EXHAUSTED_ANNOTATION) == "true"
+
+    await cluster.eventually(kept)
+    found = await explained(cluster)
+    assert (found.state, found.cause, found.group) == (State.BLOCKED, "budget-exhausted", 1)
+    assert "correct it in the set, and the rollout replaces the group" in found.advice[0]
+    await sets.set_image("img:v3")
+
+    async def replaced() -> None:
+        assert (await images(sets)).get("llm-1") == "img:v3"
+
+    await cluster.eventually(replaced)
