@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from lwskit.cli.cluster_options import cluster_options
-from lwskit.cli.interrupt import run_until_interrupted
+from lwskit.cli.interrupt import GRACE, run_until_interrupted
 from lwskit.cli.logs import log_options
 from lwskit.manager import development, leases, version
 from lwskit.manager.options import DEFAULT_NAMESPACE, LEASE_NAME, ElectionOptions, Options
@@ -52,11 +52,16 @@ def command(
         return
     host, port = development.check_url(webhook_url) if webhook_url else (LOOPBACK, webhook_port)
     options = Options(
-        namespace=namespace, election=ElectionOptions(release=True), graceful_timeout=1.0, metrics_address=None
+        namespace=namespace,
+        election=ElectionOptions(release=True),
+        graceful_timeout=development.GRACE_SECONDS,
+        metrics_address=None,
     )
     if webhook_port and webhook_url:
         port = webhook_port
-    run_until_interrupted(_run(kubeconfig, context_name, options, host, port, webhook_url))
+    work = _run(kubeconfig, context_name, options, host, port, webhook_url)
+    # An end in good order takes a fraction of it; where the API server is slow, the webhooks must not stay.
+    run_until_interrupted(work, grace=development.GRACE_SECONDS + GRACE)
 
 
 async def _connect(kubeconfig: str | None, context: str | None, clock: Clock) -> Client:

@@ -45,8 +45,10 @@ CONFIGURATIONS: tuple[tuple[Kind, str], ...] = (
     (VALIDATING_WEBHOOK_CONFIGURATION, names.VALIDATING_CONFIGURATION),
 )
 PROOF_SECONDS = 15.0
-WITHDRAW_SECONDS = 0.9
-"""Less than what the manager gives each group at the end."""
+WITHDRAW_SECONDS = 10.0
+"""How long the API server has to take the configurations away: left behind, they block the cluster's pods."""
+GRACE_SECONDS = WITHDRAW_SECONDS + 5.0
+"""What a manager with a Registration needs to end: the controllers before, the withdrawal, the servers after."""
 PROOF_NAME = "lwskit-webhook-proof"
 
 
@@ -195,13 +197,24 @@ async def _register(client: Client, kind: Kind, body: Obj) -> Obj:
 
 async def _withdraw(client: Client, made: Sequence[tuple[Kind, str, str]]) -> None:
     """Take away what this run registered, and nothing of another run under the same name."""
+    faults = await asyncio.gather(*(_take_away(client, *one) for one in made))
+    if error := next((fault for fault in faults if fault), ""):
+        log.warning("webhook configurations may be left behind; run `lwskit run --cleanup`", error=error)
+    elif made:
+        log.info("webhooks withdrawn")
+
+
+async def _take_away(client: Client, kind: Kind, name: str, uid: str) -> str:
+    """Delete one of them. Returns what went wrong."""
     try:
         async with asyncio.timeout(WITHDRAW_SECONDS):
-            for kind, name, uid in made:
-                with contextlib.suppress(NotFound, Conflict):
-                    await client.delete(kind, name, uid=uid)
-    except (LwskitError, TimeoutError) as e:
-        log.warning("webhook configurations may be left behind; run `lwskit run --cleanup`", error=str(e))
+            with contextlib.suppress(NotFound, Conflict):
+                await client.delete(kind, name, uid=uid)
+    except TimeoutError:
+        return f"the API server did not answer within {WITHDRAW_SECONDS:g} s"
+    except LwskitError as e:
+        return str(e) or repr(e)
+    return ""
 
 
 async def _prove(client: Client, endpoint: Endpoint, clock: Clock) -> None:

@@ -20,8 +20,10 @@ from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.manager import development
 from lwskit.manager.development import (
     CONFIGURATIONS,
+    GRACE_SECONDS,
     MARK,
     PROOF_SECONDS,
+    WITHDRAW_SECONDS,
     Endpoint,
     Registration,
     check_url,
@@ -43,6 +45,7 @@ from lwskit.runtime.kinds import (
 )
 from lwskit.runtime.manager import Manager
 from lwskit.runtime.objects import Obj
+from lwskit.runtime.runnable import Group
 from lwskit.runtime.webhook import respond
 
 ENDPOINT = Endpoint("https://127.0.0.1:10443", b"the CA")
@@ -319,10 +322,53 @@ async def test_a_server_that_does_not_answer_does_not_hold_up_the_end(
         await asyncio.Event().wait()
         return {}
 
+    with structlog.testing.capture_logs() as logs:
+        async with registered(ready, ENDPOINT, clock):
+            began = clock.monotonic()
+            monkeypatch.setattr(ready, "delete", hang)
+    assert clock.monotonic() - began == pytest.approx(WITHDRAW_SECONDS)
+    assert logs[-1]["error"] == "the API server did not answer within 10 s"
+
+
+async def test_what_can_be_taken_away_is_although_the_other_cannot(
+    server: ApiServer, ready: Client, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(server)
+    delete = ready.delete
+
+    async def half(kind: Kind, *args: Any, **kwargs: Any) -> Obj:
+        if kind == MUTATING_WEBHOOK_CONFIGURATION:
+            raise ConnectionFailed("the server is gone")
+        return await delete(kind, *args, **kwargs)
+
     async with registered(ready, ENDPOINT, clock):
-        began = clock.monotonic()
-        monkeypatch.setattr(ready, "get", hang)
-    assert clock.monotonic() - began < 2
+        monkeypatch.setattr(ready, "delete", half)
+    assert await configured(ready) == [names.MUTATING_CONFIGURATION]
+
+
+async def test_a_manager_on_a_slow_server_takes_its_webhooks_away_before_their_server_ends(
+    server: ApiServer, ready: Client, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(server)
+    serving = asyncio.Event()
+    serving.set()
+    manager = Manager(clock, random.Random(1), graceful_timeout=GRACE_SECONDS)
+    webhooks = Controller(ready)
+    manager.add(webhooks, Group.WEBHOOKS)
+    manager.add(Registration(ready, lambda: ENDPOINT, serving, clock))
+    task = asyncio.create_task(manager.run())
+    await manager.elected.wait()
+    delete = ready.delete
+
+    async def slowly(*args: Any, **kwargs: Any) -> Obj:
+        await clock.sleep(5)
+        return await delete(*args, **kwargs)
+
+    monkeypatch.setattr(ready, "delete", slowly)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert webhooks.seen[-1] == []
 
 
 class Controller:
