@@ -136,6 +136,7 @@ async def test_a_recreated_group_finds_its_leaders_claim(cluster: TestCluster, s
     assert (after["data-llm-0-1"] == before["data-llm-0-1"]) is (deleted == "Retain")
 
 
+@pytest.mark.undisturbed("it waits for an event, which may die with its manager")
 async def test_changed_claims_are_refused_by_the_leaders_workload_and_told(sets: Sets):
     """10 §2.2: a StatefulSet's claim templates never change; the set is told with the API server's words."""
     await sets.running(replicas=1, group=group())
@@ -149,6 +150,7 @@ async def test_changed_claims_are_refused_by_the_leaders_workload_and_told(sets:
     await sets.cluster.eventually(told)
 
 
+@pytest.mark.undisturbed("it waits for an event, which may die with its manager")
 async def test_a_claim_without_a_name_is_told(sets: Sets):
     """10 §2.2: the schema takes such a claim; what the API server says of it stands in an event of the set."""
     await sets.create(replicas=1, group={"volumeClaimTemplates": [{"spec": CLAIM["spec"]}]})

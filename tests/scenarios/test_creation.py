@@ -206,6 +206,7 @@ async def test_the_worker_workload_starts_at_ordinal_one(cluster: TestCluster, s
     assert revision_key(workload) == revision_key((await sets.pods())["llm-0"])
 
 
+@pytest.mark.undisturbed("it counts requests")
 async def test_a_worker_workload_that_is_there_already_is_no_failure(cluster: TestCluster, sets: Sets):
     """20 §14 line 62: given AlreadyExists on create, no event and no error."""
     body = {

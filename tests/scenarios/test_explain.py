@@ -58,6 +58,7 @@ async def test_a_leader_without_a_node(cluster: TestCluster, sets: Sets) -> None
     assert "Pod llm-0 is on no node: 0/3 nodes are available." in found.paragraph
 
 
+@pytest.mark.undisturbed("it waits for an event, which may die with its manager")
 async def test_a_worker_whose_image_is_not_there_holds_the_rollout(cluster: TestCluster, sets: Sets) -> None:
     await sets.running(replicas=3, size=2)
     await sets.set_image("img:nonsense")
@@ -93,6 +94,7 @@ async def test_a_leader_that_crashes(cluster: TestCluster, sets: Sets) -> None:
     assert "`kubectl -n " in found.paragraph
 
 
+@pytest.mark.undisturbed("it waits for an event, which may die with its manager")
 async def test_the_known_hold_and_the_group_to_delete(cluster: TestCluster, sets: Sets) -> None:
     """20 §6.5: a group that is down below the update keeps it from a ready one; deleting that one lets it go on."""
     await sets.running(replicas=3, size=1)
@@ -119,6 +121,7 @@ async def test_a_leader_workload_that_cannot_be_written(cluster: TestCluster, se
     assert "volumeClaimTemplates cannot be changed" in found.paragraph
 
 
+@pytest.mark.undisturbed("it waits for an event, which may die with its manager")
 async def test_the_partition_holds(cluster: TestCluster, sets: Sets) -> None:
     await sets.running(replicas=3, size=1, rolloutStrategy=rolling(partition=2))
     await sets.set_image("img:v2")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lwskit.runtime.client.transport import HttpRequest
 from lwskit.runtime.kinds import POD
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.support import Sets
+
+pytestmark = pytest.mark.undisturbed("it disturbs its manager by itself")
 
 
 async def test_no_workers_are_made_for_a_leader_that_is_gone(cluster: TestCluster, sets: Sets):

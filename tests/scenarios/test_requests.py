@@ -11,6 +11,8 @@ from lwskit.testing.cluster import TestCluster
 from lwskit.testing.interceptors import Recorded
 from tests.scenarios.support import Sets
 
+pytestmark = pytest.mark.undisturbed("it counts requests")
+
 READS = ("get", "list", "watch")
 
 

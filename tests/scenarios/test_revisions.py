@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET
@@ -14,6 +16,7 @@ from tests.scenarios.support import ALL_KINDS, Sets, revision_key, strategy
 KEY = re.compile(r"[bcdfghjklmnpqrstvwxz2456789]{1,10}")
 
 
+@pytest.mark.undisturbed("it waits for an event, which may die with its manager")
 async def test_a_new_set_has_one_revision(sets: Sets):
     """20 §14 line 1: number 1, key is the hash, labels, owner, and the event that says so."""
     created = await sets.running()
@@ -64,6 +67,7 @@ async def test_replicas_strategy_and_metadata_make_no_revision(sets: Sets):
     assert await sets.pod_uids() == pods
 
 
+@pytest.mark.undisturbed("it waits for an event, which may die with its manager")
 async def test_two_revisions_during_a_rollout_and_one_after_it(cluster: TestCluster, sets: Sets):
     """20 §14 line 12: given a rollout finished with partition 0, only the current key remains."""
     await sets.running()
@@ -101,6 +105,7 @@ async def test_a_change_during_a_rollout_makes_a_third_revision(cluster: TestClu
     assert {p["spec"]["containers"][0]["image"] for p in (await sets.pods()).values()} == {"img:v3"}
 
 
+@pytest.mark.undisturbed("it waits for an event, which may die with its manager")
 async def test_a_missing_revision_is_made_with_the_key_of_the_workload(cluster: TestCluster, sets: Sets):
     """20 §14 line 9: given a StatefulSet whose revision is gone, one with its key is made and no rollout starts."""
     await sets.running()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lwskit.api import names
 from lwskit.runtime.objects import Obj, is_true
 from lwskit.testing.cluster import TestCluster
@@ -43,6 +45,7 @@ async def group_ready(sets: Sets, index: int) -> None:
     await sets.cluster.kubelet.ready(*await sets.cluster.eventually(there))
 
 
+@pytest.mark.undisturbed("it waits for an event, which may die with its manager")
 async def test_one_group_at_a_time_from_the_end(cluster: TestCluster, sets: Sets):
     """20 §14 lines 27, 28: table 7.1, N=4 mu=1, partition 4, 3, 2, 1, 0 with an event for each step."""
     await sets.running(replicas=4, size=2)
@@ -62,6 +65,7 @@ async def test_one_group_at_a_time_from_the_end(cluster: TestCluster, sets: Sets
         await sets.has_event("GroupsUpdating", f"Updating replica {index}")
 
 
+@pytest.mark.undisturbed("it waits for an event, which may die with its manager")
 async def test_several_groups_at_a_time(sets: Sets):
     """20 §14 line 29: given partition drops by more than one, one event names the range."""
     strategy = {"type": "RollingUpdate", "rollingUpdateConfiguration": {"maxUnavailable": 2, "maxSurge": 0}}

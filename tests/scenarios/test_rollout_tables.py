@@ -107,6 +107,7 @@ def without_repetitions(rows: Sequence[Row]) -> list[tuple[int, int]]:
     return [row.target for i, row in enumerate(rows) if i == 0 or rows[i - 1].target != row.target]
 
 
+@pytest.mark.undisturbed("it waits for an event, which may die with its manager")
 @pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
 async def test_table(cluster: TestCluster, sets: Sets, table: Table):
     """20 §14 lines 27, 28, 33, 35, 36, 43, 44, 45, 47, 48: each row of the worked tables, and nothing in between.

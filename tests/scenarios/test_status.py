@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import EVENT
@@ -41,6 +43,7 @@ async def test_reasons_and_messages(sets: Sets):
     assert degraded["message"] == "No replica has exhausted its restart budget"
 
 
+@pytest.mark.undisturbed("it waits for an event, which may die with its manager")
 async def test_events_of_creation(sets: Sets):
     """20 §9 and §14 line 56: what a set tells while it comes up, in kubectl describe."""
     await sets.running()

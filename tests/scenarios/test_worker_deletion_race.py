@@ -18,6 +18,8 @@ from lwskit.testing.interceptors import matching
 from lwskit.testing.observer import Observer
 from tests.scenarios.support import Sets
 
+pytestmark = pytest.mark.undisturbed("it disturbs its manager by itself")
+
 REPEAT = int(os.environ.get("LWSKIT_REPEAT") or 3)
 
 

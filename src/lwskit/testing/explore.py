@@ -41,9 +41,10 @@ class Settings:
 
     `programs` are under test, and can die; `services` go on (a kubelet that is played, webhooks). `disturbances` are
     names of `DISTURBANCES`. A run has settled when nothing that is compared has changed and no program has written for
-    `quiet` seconds; one that has not after `limit` seconds fails, and so does one with more writes than `most` times
-    those of the undisturbed run, plus a hundred. `known` is called at the moment of a death and returns the name of a
-    documented exception if the death can bring it about: then the run may end in another way, and is counted.
+    `quiet` seconds, which has to be longer than any of its back-offs. One that has not after `limit` seconds fails, and
+    so does one with more writes than `most` times those of the undisturbed run, plus a hundred. `known` is called at
+    the moment of a death and returns the name of a documented exception if the death can bring it about: then the run
+    may end in another way, and is counted.
     """
 
     programs: Sequence[Runnable] = ()
@@ -52,7 +53,7 @@ class Settings:
     services: Sequence[Runnable] = ()
     disturbances: Sequence[str] = ALL
     compared: Compared = field(default_factory=Compared)
-    quiet: float = 15.0
+    quiet: float = 60.0
     limit: float = 1800.0
     most: int = 5
     known: Callable[[TestCluster], str | None] = lambda cluster: None
