@@ -331,7 +331,10 @@ class _Explaining:
 
     def _counts(self, groups: Groups, settings: rollout.Settings) -> str:
         ready, wanted = groups.count(READY), settings.replicas
-        updated, surge = groups.count(UPDATED), max(0, len(groups) - wanted)
+        workload = self.scene.workload
+        # One that is being recreated is missing for a moment.
+        asked = self.looking.leaders.observe(workload).replicas if workload is not None else 0
+        updated, surge = groups.count(UPDATED), max(len(groups), asked, wanted) - wanted
         there = f"{wanted} groups"
         if surge:
             there = f"{wanted + surge} groups ({wanted} wanted, {surge} surge)"

@@ -123,7 +123,7 @@ def of(looking: Looking, ordinal: int) -> GroupTrouble | None:
     if leader is not None and budget.is_exhausted(leader):
         return found
     run = recreations.find(looking.scene, looking.recreated, ordinal, leader, looking.newest(), looking.now)
-    if run is None or run.count < recreations.LOOP:
+    if run is None or not run.is_loop(looking.now):
         return found
     often = f"{run.count} times within {_span((looking.now - run.first).total_seconds())}"
     if found is not None and not (found.trouble.passes or found.trouble.code in _ENDINGS):
@@ -146,8 +146,8 @@ def _looping(
         advice.append(f"{logs} shows why while the pod runs; its logs go with it")
     else:
         advice.append(
-            f"`kubectl {where} describe pod {run.pod}` shows how its containers end while it is there; this cluster "
-            "runs no containers, so there are no logs"
+            f"`kubectl {where} get pod {run.pod} -o yaml` shows which annotations let it fail; this cluster runs no "
+            "containers, so there are no logs"
         )
     if _takes_new_template(looking, ordinal, looking.leader(ordinal)):
         advice.append("if the template is at fault: correct it in the set, and the rollout replaces the group")

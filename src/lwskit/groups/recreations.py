@@ -20,18 +20,29 @@ LOOP = 3
 QUIET = timedelta(minutes=30)
 """A recreation that comes later than this after the one before follows from something else."""
 
+_SOON = timedelta(minutes=1)
+_ROUNDS = 3
+"""So many of its longest rounds a loop may be silent; a group that has lived longer does better than before."""
 _MOST = 10_000
 """Repetitions of one event that are counted at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Recreations of one group in a row, on one revision: how many, since when, and the pod that failed last."""
+    """Recreations of one group in a row, on one revision: how many, since when, and the pod that failed last.
+
+    `longest` is the longest time between two of them.
+    """
 
     count: int
     first: datetime
     last: datetime
     pod: str
+    longest: timedelta = timedelta()
+
+    def is_loop(self, now: datetime) -> bool:
+        """Whether the group is recreated again and again, and was so lately enough for that to go on."""
+        return self.count >= LOOP and now - self.last <= max(_SOON, _ROUNDS * self.longest)
 
 
 Known = Mapping[int, Sequence[tuple[datetime, str]]]
@@ -53,7 +64,10 @@ def find(scene: Scene, known: Known, ordinal: int, leader: Obj | None, newest: s
     for time, pod in reversed(known[ordinal]):
         if time < since or next_time - time > most:
             break
-        found = Run(found.count + 1, time, found.last, found.pod) if found else Run(1, time, time, pod)
+        if found is None:
+            found = Run(1, time, time, pod)
+        else:
+            found = Run(found.count + 1, time, found.last, found.pod, max(found.longest, next_time - time))
         next_time = time
     return found
 

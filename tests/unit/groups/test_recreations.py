@@ -96,12 +96,29 @@ OTHER_UID = tuple(replace(h, uid="another") for h in LOOP)
         OTHER_UID,
         tuple(recreated(ago) for ago in (5030, 5020, 5010)),
         (recreated(5000), *LOOP[1:]),
+        (recreated(85), recreated(73), recreated(61)),
+        (recreated(401), recreated(351), recreated(301)),
     ],
-    ids=["two", "another group", "an earlier set of the name", "over long ago", "one long before"],
+    ids=["two", "another group", "an earlier set of the name", "over long ago", "one long before", "lives", "longer"],
 )
 def test_what_is_no_loop(happenings: tuple[Happening, ...]) -> None:
     found = looked(scene_of(starting()), *happenings)
     assert (found.state, found.cause) == (State.PROGRESSING, "not-scheduled")
+
+
+@pytest.mark.parametrize("agos", [(83, 71, 59), (399, 349, 149)])
+def test_a_loop_may_be_silent_for_some_of_its_rounds(agos: tuple[int, ...]) -> None:
+    assert looked(scene_of(starting()), *(recreated(ago) for ago in agos)).cause == "restart-loop"
+
+
+def test_a_surge_group_that_is_missing_for_a_moment_is_counted() -> None:
+    cluster = small(2, maxSurge=1)
+    cluster.change(image="B")
+    cluster.settle()
+    cluster.remove(2)
+    found = looked(scene_of(cluster), *(replace(h, note=h.note.replace("1", "2")) for h in LOOP))
+    assert found.group == 2
+    assert "1 of 3 groups (2 wanted, 1 surge) is ready" in found.paragraph
 
 
 def test_a_set_whose_groups_are_ready_is_well_whatever_was() -> None:
@@ -157,7 +174,7 @@ def test_where_containers_do_not_run_no_logs_are_advised() -> None:
     scene = scene_of(starting())
     node: Obj = {"metadata": {"name": "n"}, "status": {"nodeInfo": {"containerRuntimeVersion": "embedded://1"}}}
     found = looked(replace(scene, nodes={"n": node}), *LOOP)
-    assert "kubectl -n ns describe pod x-1-1" in found.advice[0]
+    assert "`kubectl -n ns get pod x-1-1 -o yaml` shows which annotations" in found.advice[0]
     assert "logs x-1" not in found.paragraph
 
 
