@@ -6,6 +6,7 @@ import asyncio
 import platform
 import tempfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
@@ -15,12 +16,14 @@ from lwskit.cli.logs import log_options
 from lwskit.manager import development, leases, version
 from lwskit.manager.options import DEFAULT_NAMESPACE, LEASE_NAME, ElectionOptions, Options
 from lwskit.manager.program import FIELD_MANAGER, Program
-from lwskit.manager.servers import webhook_server
+from lwskit.manager.servers import local_metrics, webhook_server
 from lwskit.runtime.certs import make_ca, make_server_cert
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.config import connect, server_url
 from lwskit.runtime.clock import Clock, RealClock, real_random
 from lwskit.runtime.gc import GcPolicy
+from lwskit.runtime.metrics import Metrics
+from lwskit.runtime.rest_metrics import CountingTransport
 from lwskit.runtime.tls import TlsFiles
 
 LOOPBACK = "127.0.0.1"
@@ -33,6 +36,9 @@ LOOPBACK = "127.0.0.1"
 @click.option(
     "--webhook-url", metavar="URL", help="https://HOST:PORT by which the API server reaches this machine's webhooks."
 )
+@click.option(
+    "--metrics-port", type=click.IntRange(0, 65535), help="Serve metrics on 127.0.0.1 at this port; 0 for any."
+)
 @click.option("--cleanup", is_flag=True, help="Only remove what an earlier run left behind, and exit.")
 @log_options()
 def command(
@@ -41,6 +47,7 @@ def command(
     namespace: str,
     webhook_port: int,
     webhook_url: str | None,
+    metrics_port: int | None,
     cleanup: bool,
 ) -> None:
     """Run the manager here, against the cluster of a kubeconfig: CRDs and webhooks are brought, webhooks taken away.
@@ -59,7 +66,7 @@ def command(
     )
     if webhook_port and webhook_url:
         port = webhook_port
-    work = _run(kubeconfig, context_name, options, host, port, webhook_url)
+    work = _run(kubeconfig, context_name, options, host, port, webhook_url, metrics_port)
     # An end in good order takes a fraction of it; where the API server is slow, the webhooks must not stay.
     run_until_interrupted(work, grace=development.GRACE_SECONDS + GRACE)
 
@@ -87,10 +94,18 @@ def _say_waiting(holder: str, seconds: float) -> None:
 
 
 async def _run(
-    kubeconfig: str | None, context: str | None, options: Options, host: str, port: int, url: str | None
+    kubeconfig: str | None,
+    context: str | None,
+    options: Options,
+    host: str,
+    port: int,
+    url: str | None,
+    metrics_port: int | None,
 ) -> None:
     clock, rng = RealClock(), real_random()
     client = await _connect(kubeconfig, context, clock)
+    where, metrics = server_url(client), Metrics(clock)
+    client.transport = CountingTransport(client.transport, metrics.rest, urlsplit(where).netloc, clock)
     try:
         with tempfile.TemporaryDirectory(prefix="lwskit-run-") as folder:
             await development.prepare(client, options.election, options.namespace, clock, _say_waiting)
@@ -103,6 +118,10 @@ async def _run(
             files.key.write_bytes(certificate.key_pem)
             program = Program(client, options, clock=clock, rng=rng, hostname=platform.node() or "localhost")
             server = webhook_server(program, files, clock, LOOPBACK if url is None else "", port)
+            if metrics_port is not None:
+                metrics.add_webhooks(server)
+                served = local_metrics(program, metrics, metrics_port)
+                click.echo(f"metrics at http://{LOOPBACK}:{served.port}/metrics")
 
             def endpoint() -> development.Endpoint:
                 return development.Endpoint(url or f"https://{host}:{server.port}", ca.cert_pem)
@@ -112,9 +131,7 @@ async def _run(
             async with asyncio.TaskGroup() as tasks:
                 running = tasks.create_task(program.run(), name="manager")
                 await program.manager.elected.wait()
-                click.echo(
-                    f"serving LeaderWorkerSets on {server_url(client)}; webhooks at {endpoint().url}; Ctrl-C ends it"
-                )
+                click.echo(f"serving LeaderWorkerSets on {where}; webhooks at {endpoint().url}; Ctrl-C ends it")
                 await asyncio.wait({running})
     finally:
         await client.close()

@@ -71,6 +71,27 @@ def webhook_server(program: Program, files: TlsFiles, clock: Clock, host: str, p
     return server
 
 
+def measure(program: Program, metrics: Metrics) -> None:
+    """Have metrics tell of a program: of its controllers, its events, its election, and the sets it serves."""
+    metrics.add_recorder(program.recorder)
+    for controller in program.controllers:
+        metrics.add_controller(controller)
+    metrics.registry.register(SetMetrics(program.watches, program.stats))
+    if program.elector is not None:
+        metrics.add_elector(program.elector)
+
+
+def local_metrics(program: Program, metrics: Metrics, port: int) -> MetricsServer:
+    """A server of the program's metrics for this machine only, over plain HTTP and without asking who reads them.
+
+    It is added to what the manager runs; port 0 is any free one. Raises ConfigurationError for a port in use.
+    """
+    measure(program, metrics)
+    server = MetricsServer(metrics, "127.0.0.1", port)
+    program.manager.add(server)
+    return server
+
+
 def add_servers(
     program: Program, options: Options, metrics: Metrics, client: Client, clock: Clock, rng: random.Random
 ) -> None:
@@ -78,12 +99,7 @@ def add_servers(
 
     Metrics are served over TLS, to those whose token the API server knows and lets read them; `client` asks it.
     """
-    metrics.add_recorder(program.recorder)
-    for controller in program.controllers:
-        metrics.add_controller(controller)
-    metrics.registry.register(SetMetrics(program.watches, program.stats))
-    if program.elector is not None:
-        metrics.add_elector(program.elector)
+    measure(program, metrics)
     webhooks = None
     if options.webhook.enabled:
         files = tls_files(options.webhook)

@@ -16,7 +16,7 @@ from lwskit.embedded.store import Store
 from lwskit.embedded.transport import InProcessTransport
 from lwskit.manager.options import ElectionOptions, Options, WebhookOptions
 from lwskit.manager.program import Program
-from lwskit.manager.servers import add_servers, metrics_certificates, tls_files
+from lwskit.manager.servers import add_servers, local_metrics, metrics_certificates, tls_files
 from lwskit.runtime.certs import make_self_signed
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import RealClock
@@ -162,3 +162,21 @@ async def test_metrics_are_scraped_over_tls_with_a_service_accounts_token(tmp_pa
         'workqueue_adds_total{controller="leaderworkerset",name="leaderworkerset"}',
     ):
         assert f"{name} 0.0" in text
+
+
+async def test_metrics_for_this_machine_are_plain() -> None:
+    client = Client(InProcessTransport(ApiServer(Store(), CLOCK, random.Random(1))), clock=CLOCK)
+    options = Options(election=ElectionOptions(enabled=False))
+    program = Program(client, options, clock=CLOCK, rng=random.Random(1), hostname="here")
+    served = local_metrics(program, Metrics(CLOCK), 0)
+    running = asyncio.create_task(served.run())
+    try:
+        await served.serving.wait()
+        async with aiohttp.ClientSession() as http, http.get(f"http://127.0.0.1:{served.port}/metrics") as response:
+            assert response.status == 200
+            text = await response.text()
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert 'workqueue_adds_total{controller="leaderworkerset",name="leaderworkerset"} 0.0' in text
+    assert "# HELP lwskit_groups " in text
