@@ -75,7 +75,7 @@ async def test_a_field_that_does_not_exist_is_refused(cluster: TestCluster, sets
     await sets.running(replicas=1, size=1)
     edit = await planned(cluster, lws)
     assert edit.verdict is Verdict.REFUSED
-    assert 'unknown field "spec.replicaz"' in edit.notices[0].message
+    assert edit.notices[0].message == 'strict decoding error: unknown field "spec.replicaz"'
 
 
 async def test_the_controllers_own_annotations_are_no_part_of_the_edit(cluster: TestCluster, sets: Sets) -> None:

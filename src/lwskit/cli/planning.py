@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -23,6 +24,7 @@ from lwskit.simulate import plan as plans
 from lwskit.simulate.edit import applied
 from lwskit.simulate.plan import Notice, Report
 
+_UNDECODED = re.compile(r'\s*"" is invalid: patch: Invalid value: ".*\}": (.*)', re.DOTALL)
 _ATTEMPTS = 5
 """How often a set is looked at again because somebody else has written it meanwhile."""
 
@@ -102,7 +104,7 @@ async def on_cluster(client: Client, manifest: Obj, order: str, now: datetime) -
                 continue
             if overtaken or not 400 <= error.code < 500:
                 raise
-            return plans.refused(key.namespace, key.name, [error.message])
+            return plans.refused(key.namespace, key.name, [_said(error)])
         return plans.plan(scene, stored, order, backends.leaders, backends.workers, now)
 
 
@@ -112,6 +114,12 @@ async def _dry_run(client: Client, live: Obj | None, manifest: Obj) -> Obj:
     if live is None:
         return await client.create(LEADER_WORKER_SET, body, dry_run=True, field_validation="Strict")
     return await client.patch_from(LEADER_WORKER_SET, live, body, dry_run=True, field_validation="Strict")
+
+
+def _said(error: ApiError) -> str:
+    """The words of a refusal, without the whole object that a server puts before what it could not decode."""
+    found = _UNDECODED.fullmatch(error.message)
+    return found[1] if found else error.message
 
 
 def _overtaken(error: ApiError, scene: Scene) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lwskit.groups.hold import numbered
 from lwskit.simulate.edit import Verdict
-from lwskit.simulate.plan import Outcome, Report
+from lwskit.simulate.plan import REFUSED, Outcome, Report
 from lwskit.simulate.rollout import Step
 
 _HEADER: Final = ("step", "after", "partition", "replicas", "down", "up", "removed", "ready", "groups", "pods")
@@ -32,7 +32,7 @@ def text(report: Report) -> Iterator[str]:
         yield f"  at the peak: {_capacity(report)}"
         yield f"  end: {_end(report)}"
     for notice in report.notices:
-        yield f"  {'refused' if report.outcome is Outcome.REFUSED else 'note'}: {notice.message} [{notice.code}]"
+        yield f"  {'refused' if notice.code == REFUSED else 'note'}: {notice.message} [{notice.code}]"
         yield from (f"    {hint}" for hint in notice.hints)
 
 

@@ -24,6 +24,8 @@ from lwskit.simulate.rollout import Rollout, Step
 from lwskit.simulate.start import Start, Templates, observe, same_template
 
 THE_EDIT: Final = "the edit"
+REFUSED: Final = "refused"
+"""The code of what the API server says of an edit that it refuses."""
 _ENOUGH: Final = 20_000
 """Steps after which a plan is cut off."""
 
@@ -91,7 +93,7 @@ class Report:
 
 def refused(namespace: str, name: str, sentences: Sequence[str]) -> Report:
     """The plan for an edit that the API server refuses."""
-    notices = tuple(Notice("refused", sentence) for sentence in sentences)
+    notices = tuple(Notice(REFUSED, sentence) for sentence in sentences)
     return Report(namespace=namespace, name=name, verdict=Verdict.REFUSED, outcome=Outcome.REFUSED, notices=notices)
 
 

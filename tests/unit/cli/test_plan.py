@@ -161,6 +161,9 @@ def test_a_dump_without_the_set(cluster: SmallCluster, dump: Path) -> None:
     other = run("-f", "-", "--against", dump, stdin=yaml.safe_dump({**lws, "metadata": {"name": "x"}}))
     assert "in namespace 'default'; there are none in that namespace [not-in-dump]" in other.stdout
     assert "    namespace ns has one: say with -n where the set is" in other.stdout.splitlines()
+    bad = {**manifest(cluster.lws, maxUnavailable=0, maxSurge=0), "metadata": {"name": "x"}}
+    lines = run("-f", "-", "--against", dump, stdin=yaml.safe_dump(bad)).stdout.splitlines()
+    assert [line.split(":")[0] for line in lines if line.endswith("]")] == ["  note", "  refused"]
 
 
 @pytest.mark.usefixtures("_logging_restored")
