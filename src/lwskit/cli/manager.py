@@ -10,7 +10,7 @@ import click
 
 from lwskit.api.configuration import parse_duration
 from lwskit.cli.cluster_options import cluster_options
-from lwskit.cli.interrupt import run_until_interrupted
+from lwskit.cli.interrupt import GRACE, run_until_interrupted
 from lwskit.manager import options as manager_options
 from lwskit.manager.options import Flags
 
@@ -117,4 +117,5 @@ def command(
         namespace=manager_options.operator_namespace(),
         webhooks=os.environ.get("ENABLE_WEBHOOKS") != "false",
     )
-    run_until_interrupted(serve(kubeconfig, context_name, options, hostname=platform.node()))
+    work = serve(kubeconfig, context_name, options, hostname=platform.node())
+    run_until_interrupted(work, grace=options.graceful_timeout + GRACE)

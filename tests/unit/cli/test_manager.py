@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from lwskit.cli import manager as command
 from lwskit.cli.main import cli
 from lwskit.manager import serve as module
 from lwskit.manager import version
@@ -118,3 +119,17 @@ def test_the_user_agent_has_the_beginning_of_the_commit(
     assert platform.startswith("(")
     assert "/" in platform
     assert last == shown
+
+
+def test_an_orderly_end_has_the_time_that_the_manager_gives_it(
+    served: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[float] = []
+
+    def run_until_interrupted(work: Any, *, grace: float) -> None:
+        work.close()
+        given.append(grace)
+
+    monkeypatch.setattr(command, "run_until_interrupted", run_until_interrupted)
+    run()
+    assert given[0] > Options().graceful_timeout
