@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,8 @@ from tests.fleet.controller import fleets
 from tests.fleet.kind import CRD, FLEET
 from tests.scenarios.manager import manager
 from tests.scenarios.support import Sets
+
+FOLDER = Path(__file__).parent
 
 
 @pytest.fixture
@@ -42,3 +45,10 @@ def cluster_runnables(found: registry.Backends) -> Sequence[Runnable]:
 def sets(cluster: TestCluster) -> Sets:
     """LeaderWorkerSets whose leaders and workers are in fleets."""
     return Sets(cluster, workload=FLEET)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What dies here would also be the tests' own controller of fleets, which is not made for that."""
+    for item in items:
+        if FOLDER in item.path.parents:
+            item.add_marker(pytest.mark.undisturbed("the test plays the controller of fleets"))
