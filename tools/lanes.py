@@ -48,6 +48,10 @@ AS_PLAYED = "--controllers=-pod-garbage-collector-controller --concurrent-statef
 LEFT_OUT = ("statefulset",)
 """Controllers that tests play themselves, each on a control plane of its own."""
 FOLDERS = ("tests/scenarios", "tests/real")
+ALONE = ("tests/scenarios/test_fifty_sets.py",)
+"""What keeps a machine busy for as long as it runs, so that others would miss their times beside it."""
+ALONE = ("tests/scenarios/test_fifty_sets.py",)
+"""What keeps a machine so busy that others would miss their times beside it."""
 SIDE_BY_SIDE = 2
 """Control planes that the lane `real` has at the same time."""
 NOTHING_TO_RUN = 5
@@ -161,7 +165,8 @@ def _prepare(control: plane.Plane) -> None:
 def real(pytest_arguments: Sequence[str]) -> int:
     """The lane `real`: the scenario files against a real control plane, and tests of our own against further ones.
 
-    Without files named the work is shared out to control planes that run side by side: it waits for most of its time.
+    Without files named the work is shared out to control planes that run side by side, for it waits for most of its
+    time; what does not comes last, alone.
     What plays a controller itself has a control plane without that one (the variable LWSKIT_WITHOUT of the plugin).
     Returns pytest's exit code, of several the first that is not 0.
     """
@@ -171,11 +176,15 @@ def real(pytest_arguments: Sequence[str]) -> int:
         print(f"skipped, the scenarios on a real control plane: {e}")
         return 0
     named = any(Path(argument.partition("::")[0]).exists() for argument in pytest_arguments)
-    tests = [[]] if named else shares(lane_files(pytest_arguments), SIDE_BY_SIDE)
+    files = [] if named else lane_files(pytest_arguments)
+    tests = [[]] if named else shares([name for name in files if name not in ALONE], SIDE_BY_SIDE)
+    alone = [name for name in files if name in ALONE]
     scenarios = [] if named else ["tests/scenarios"]
     work: list[tuple[str, list[str]]] = [("", share) for share in tests] + [(name, scenarios) for name in LEFT_OUT]
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         codes = [*pool.map(lambda part: _scenarios(programs, part[0], part[1], pytest_arguments), work)]
+    if alone:
+        codes.append(_scenarios(programs, "", alone, pytest_arguments))
     ran = [code for code in codes if code != NOTHING_TO_RUN]
     return next((code for code in ran if code), 0) if ran else NOTHING_TO_RUN
 
