@@ -1,9 +1,12 @@
 """The manager on a real control plane with four nodes, beside bare StatefulSets with as many pods.
 
 python -m tests.bench.groups [--groups 100,500,2500] [--size 2] [--sets 50x4x4] [--nodes 4] [--qps 500] [--strict]
+python -m tests.bench.groups --embedded --groups 500,2500 --sets "" --nodes 8
 
 Each shape has a control plane of its own, and so have the StatefulSets it is compared with. The kubelet is played by a
-process of its own that records no events. Numbers of sets are given as SETSxGROUPSxSIZE.
+process of its own that records no events. Numbers of sets are given as SETSxGROUPSxSIZE. With --embedded the cluster is
+`lwskit up` in a process of its own, with nothing to compare with and requests that nobody counts: it shows how the
+manager's processor time grows, on a machine that is too small for a real control plane of that size.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -88,21 +91,28 @@ def control_plane(
 
 
 async def measure(
-    control: plane.Plane, audit: Audit, load: Load, shape: Shape, program: Program | None = None
+    kubeconfig: Path,
+    pids: dict[str, int],
+    requests: Callable[[], collections.Counter[str]],
+    load: Load,
+    shape: Shape,
+    program: Program | None = None,
 ) -> Outcome:
-    """Create a load, wait until it is ready, change it, and wait until it is updated. Raises LaneError."""
-    pids = plane_pids(control.folder)
+    """Create a load, wait until it is ready, change it, and wait until it is updated. Raises LaneError.
+
+    `pids` are the processes of the cluster, `requests` those of the manager since it was asked last.
+    """
     if program is not None:
         pids[MANAGER] = program.process.pid
 
     async def wait(true: Callable[[], Awaitable[bool]], what: str) -> None:
         await until(true, what, program.check if program is not None else lambda: None)
 
-    client = await connect(str(control.kubeconfig), user_agent="bench")
+    client = await connect(str(kubeconfig), user_agent="bench")
     try:
         async with watching(client, load) as store:
             usage = Usage(pids)
-            audit.look()
+            requests()
             creation, update = Phase(), Phase()
             for phase, act, image in ((creation, loads.create, "img:v1"), (update, loads.change, "img:v2")):
                 begin = time.monotonic()
@@ -113,7 +123,7 @@ async def measure(
                 await wait(lambda image=image: done(load, store, image), f"all pods are ready with {image}")
                 phase.seconds = time.monotonic() - begin
                 await asyncio.sleep(QUIET)
-                phase.cpu, phase.requests = usage.look(), audit.look()
+                phase.cpu, phase.requests = usage.look(), requests()
                 used = ", ".join(f"{name} {seconds:.1f}" for name, seconds in phase.cpu.items())
                 print(f"  … {phase.seconds:.1f} s for {image}; processor seconds: {used}", file=sys.stderr, flush=True)
             return Outcome(creation, update, memory_mib(pids[MANAGER], "VmHWM") if program is not None else 0.0)
@@ -161,7 +171,8 @@ def bare(programs: plane.Programs, shape: Shape, options: argparse.Namespace) ->
     with tempfile.TemporaryDirectory(prefix="lwskit-bench-") as folder:
         audit = Audit(Path(folder))
         with control_plane(programs, audit, options, shape.pods) as control:
-            return asyncio.run(measure(control, audit, Bare(shape), shape))
+            pids = plane_pids(control.folder)
+            return asyncio.run(measure(control.kubeconfig, pids, audit.look, Bare(shape), shape))
 
 
 def managed(programs: plane.Programs, shape: Shape, options: argparse.Namespace, report: Report) -> Outcome:
@@ -179,20 +190,37 @@ def managed(programs: plane.Programs, shape: Shape, options: argparse.Namespace,
                 await_webhooks(cluster, program)
                 report.say(f"  start until the webhooks serve: {time.monotonic() - begin:.2f} s")
                 report.say(f"  resident memory, idle: {memory_mib(program.process.pid):.0f} MiB")
-                return asyncio.run(measure(control, audit, Sets(shape), shape, program))
+                pids = plane_pids(control.folder)
+                return asyncio.run(measure(control.kubeconfig, pids, audit.look, Sets(shape), shape, program))
 
 
-def tell(report: Report, shape: Shape, ours: Outcome, theirs: Outcome) -> None:
-    """Print what one shape took on both sides."""
-    rows = [
-        ("created", ours.creation.created, theirs.creation.created),
-        ("ready", ours.creation.seconds, theirs.creation.seconds),
-        ("updated", ours.update.seconds, theirs.update.seconds),
-        ("control plane's processor time, creation", ours.creation.plane_cpu, theirs.creation.plane_cpu),
-        ("control plane's processor time, update", ours.update.plane_cpu, theirs.update.plane_cpu),
-    ]
-    for what, mine, other in rows:
-        report.say(f"  {mine:9.1f} s      {what}; bare StatefulSets {other:.1f} s, ratio {mine / other:.2f}")
+def embedded(shape: Shape, options: argparse.Namespace) -> Outcome:
+    """What sets take with the manager that `lwskit run` starts, on the cluster of `lwskit up`."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lwskit-bench-")))
+        config = folder / "kubeconfig"
+        arguments = ["up", "--without", "manager", "--nodes", str(options.nodes), "--speed", "100"]
+        up = stack.enter_context(Program([*arguments, "--kubeconfig-out", str(config)], folder / "up.log"))
+        up.await_file(config)
+        program = stack.enter_context(Program(["run", "--kubeconfig", str(config)], folder / "run.log"))
+        await_webhooks(Cluster.read(config, folder), program)
+        pids = {"cluster": up.process.pid}
+        return asyncio.run(measure(config, pids, collections.Counter, Sets(shape), shape, program))
+
+
+def tell(report: Report, shape: Shape, ours: Outcome, theirs: Outcome | None) -> None:
+    """Print what one shape took, on both sides where it was compared."""
+    readings: dict[str, Callable[[Outcome], float]] = {
+        "created": lambda o: o.creation.created,
+        "ready": lambda o: o.creation.seconds,
+        "updated": lambda o: o.update.seconds,
+        "the cluster's processor time, creation": lambda o: o.creation.plane_cpu,
+        "the cluster's processor time, update": lambda o: o.update.plane_cpu,
+    }
+    for what, read in readings.items():
+        mine, other = read(ours), read(theirs) if theirs is not None else 0.0
+        beside = f"; bare StatefulSets {other:.1f} s, ratio {mine / other:.2f}" if other else ""
+        report.say(f"  {mine:9.1f} s      {what}{beside}")
     for what, phase in (("creation", ours.creation), ("update", ours.update)):
         cpu = phase.cpu[MANAGER]
         report.say(
@@ -200,11 +228,14 @@ def tell(report: Report, shape: Shape, ours: Outcome, theirs: Outcome) -> None:
         )
         others = ", ".join(f"{name} {seconds:.1f}" for name, seconds in phase.cpu.items() if name != MANAGER)
         report.say(f"                   of others: {others}")
-        report.say(f"  {phase.requests.total():9}        requests of the manager, {what}")
+        if phase.requests:
+            report.say(f"  {phase.requests.total():9}        requests of the manager, {what}")
         for request, count in phase.requests.most_common():
             report.say(f"  {count:9}          {request}: {count / shape.all_groups:.3f} a group")
     report.say(f"  {ours.memory:9.0f} MiB    manager's peak resident memory")
     requests = ours.creation.requests
+    if not requests:
+        return
     further = (requests.total() - requests[RENEWAL]) / shape.all_groups - (2 if shape.size > 1 else 0)
     most = MOST_REQUESTS if shape.all_groups >= FEW else None
     report.figure("further requests per group at its creation", further, "", most=most)
@@ -237,17 +268,18 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--sets", default="50x4x4")
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--qps", type=int, default=500, help="requests a second of the controllers and the scheduler")
+    parser.add_argument("--embedded", action="store_true", help="on the cluster of `lwskit up`")
     parser.add_argument("--alone", action="store_true", help="without the StatefulSets to compare with")
     parser.add_argument("--strict", action="store_true", help="a missed target is a failure")
     options = parser.parse_args(argv)
     report, found = Report(), dict[Shape, Outcome]()
     try:
-        programs = plane.find()
+        programs = None if options.embedded else plane.find()
         for shape in shapes(options):
             report.say(f"{shape}, on {options.nodes} nodes")
-            theirs = None if options.alone else bare(programs, shape, options)
-            ours = found[shape] = managed(programs, shape, options, report)
-            tell(report, shape, ours, theirs or ours)
+            theirs = bare(programs, shape, options) if programs is not None and not options.alone else None
+            found[shape] = embedded(shape, options) if programs is None else managed(programs, shape, options, report)
+            tell(report, shape, found[shape], theirs)
     except plane.Unavailable as e:
         print(f"skipped, the benchmark on a real control plane: {e}")
         return 0

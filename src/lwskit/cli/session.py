@@ -16,6 +16,7 @@ from lwskit.manager.options import ElectionOptions, Options
 from lwskit.manager.program import Program
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import RealClock, real_random
+from lwskit.runtime.gc import GcPolicy
 
 MANAGER = "manager"
 PARTS = (*CONTROLLERS, MANAGER)
@@ -42,16 +43,17 @@ async def embedded_session(*, nodes: int, without: Collection[str] = (), speed: 
     clock, rng = RealClock(), real_random()
     cluster = Cluster(clock, rng, nodes=nodes, without=frozenset(without) - {MANAGER}, crds=crds(), speed=speed)
     async with aclosing_server(cluster.server), cluster, asyncio.TaskGroup() as tasks:
-        running: asyncio.Task[None] | None = None
+        # Thousands of pods are walked over for seconds by a collector as Python sets it, and nobody is answered then.
+        running = [tasks.create_task(GcPolicy(clock).run(), name=GcPolicy.name)]
         if MANAGER not in without:
             hostname = platform.node() or "localhost"
             program = Program(cluster.client_for(), OPTIONS, clock=clock, rng=rng, hostname=hostname)
             await inprocess.register(cluster.server, cluster.client, program.admission)
-            running = tasks.create_task(program.run(), name=MANAGER)
-            await _first(program.manager.elected, running)
+            running.append(tasks.create_task(program.run(), name=MANAGER))
+            await _first(program.manager.elected, running[-1])
         yield Session(cluster.server, cluster.client)
-        if running is not None:
-            running.cancel()
+        for task in running:
+            task.cancel()
 
 
 @asynccontextmanager
