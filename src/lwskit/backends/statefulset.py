@@ -61,7 +61,7 @@ class StatefulSetLeaders:
             replicas=spec.get("replicas", 1),
             status_replicas=status.get("replicas", 0),
             partition=rolling.get("partition", 0),
-            revision=labels_of(obj).get(names.REVISION_LABEL, ""),
+            revision=_revision(obj),
             recorded=annotations_of(obj).get(names.REPLICAS_ANNOTATION),
             generation=generation_of(obj),
             observed_generation=status.get("observedGeneration", 0),
@@ -122,6 +122,12 @@ class StatefulSetWorkers:
             revision=labels_of(obj).get(names.REVISION_LABEL, ""),
             deleting=is_deleting(obj),
         )
+
+
+def _revision(obj: Obj) -> str:
+    """The key that the template carries: of another one on the object itself no pod knows."""
+    template = (obj["spec"].get("template") or {}).get("metadata") or {}
+    return (template.get("labels") or {}).get(names.REVISION_LABEL) or labels_of(obj).get(names.REVISION_LABEL, "")
 
 
 def _statefulset(plan: LeaderPlan | GroupPlan, spec: Obj) -> Obj:

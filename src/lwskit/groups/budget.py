@@ -252,6 +252,17 @@ def release_all(snapshot: MemberSnapshot, pod: Obj, why: str) -> Decision:
     return Plan(actions, note=why)
 
 
+def release_unmarked(snapshot: MemberSnapshot, leader: Obj) -> Decision | None:
+    """Let go of a leader that is kept and not marked; None if it is not kept. Someone has removed the mark by hand."""
+    if snapshot.deleted or not is_kept(leader):
+        return None
+    key = (POD, key_of(leader))
+    if key not in snapshot.live:
+        return NeedFresh((key,), "a kept leader is let go only if it has no mark")
+    why = f"leader {leader['metadata']['name']} is kept and has no mark any more"
+    return Plan(release(snapshot, leader, why), note=why)
+
+
 def release_stray(snapshot: MemberSnapshot, worker: Obj) -> Decision | None:
     """Let go of a worker that is kept although no marked leader is there any more; None if there is nothing to let go.
 

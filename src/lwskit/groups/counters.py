@@ -23,8 +23,9 @@ Change = Callable[[Obj], Obj | None]
 """A pure function from a set as it is to the changed one, None where nothing changes."""
 
 _SHOWN = 60
-_REMEMBERED = 64
-"""Leaders whose deletion may be under way at once: entries of the second annotation."""
+_REMEMBERED = 1024
+"""Leaders whose deletion may be under way at once: entries of the second annotation, 64 KiB of the 256 that all
+annotations of an object may have."""
 
 
 def key_of_group(leader: Mapping[str, Any]) -> str:

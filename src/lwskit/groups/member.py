@@ -77,7 +77,7 @@ def decide(
     if other:
         return Plan(note=f"the group's leader is made by a {other}, which this manager does not serve")
     if is_leader(pod) and is_deleting(pod):
-        return _leaving(snapshot.workers, pod, workers)
+        return budget.release_unmarked(snapshot, pod) or _leaving(snapshot.workers, pod, workers)
     verdict = restarts.judge(snapshot, pod, lws, workers.kind)
     if verdict.decision is not None:
         return verdict.decision

@@ -241,6 +241,10 @@ class SetSnapshot:
     """The kind that leads the set if it is none of this manager's; looked for only where there is no `workload`."""
     healthy: bool = True
     """False while a watch that feeds `state` is known to be broken: then nothing is taken down."""
+    known: bool = True
+    """False where `workload` is there and `state` knows nothing of it: its labels or owners are not what they were."""
+    live: frozenset[tuple[Kind, Key]] = frozenset()
+    """What was read live for this snapshot, found or not: the keys of earlier NeedFresh answers."""
     status_age: float = math.inf
     """Seconds since this process last wrote the status of the set; infinity if it never has."""
 

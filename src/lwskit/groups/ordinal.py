@@ -16,7 +16,7 @@ from lwskit.groups.model import DecisionError, Groups, LeaderState, SetSnapshot
 from lwskit.groups.ports import Capability, LeaderBackend
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.kinds import CONTROLLER_REVISION, SERVICE
-from lwskit.runtime.objects import Obj, ObjectRef, is_deleting, key_of, ref_of, uid_of
+from lwskit.runtime.objects import Obj, ObjectRef, controller_of, group_of, is_deleting, key_of, ref_of, uid_of
 from lwskit.runtime.plan import (
     AnswerOf,
     AnyAction,
@@ -27,6 +27,7 @@ from lwskit.runtime.plan import (
     Emit,
     Event,
     Modify,
+    NeedFresh,
     OnError,
     Plan,
     UpdateStatus,
@@ -84,8 +85,15 @@ def decide(snapshot: SetSnapshot, leaders: LeaderBackend) -> Decision:
         wait = Result(after=_DELETION_DELAY, reason="the leader workload is being deleted")
         return Plan(result=wait, note="the leader workload is being deleted; a new one is made after that")
 
+    if snapshot.workload is not None and _is_of_an_earlier_set(snapshot.workload, lws):
+        wait = Result(after=_DELETION_DELAY, reason="the leader workload is that of an earlier set of this name")
+        return Plan(result=wait, note="the leader workload of an earlier set has to go first")
     if now is None and snapshot.led_by:
         return _left_alone(snapshot, lws, leaders)
+    where = (leaders.kind, key_of(lws))
+    if now is None and lws.get("status") and where not in snapshot.live:
+        # One that lost its label is in no cache, and making it anew would take down whatever it leads.
+        return NeedFresh((where,), "leaders of a set that had some are made anew only if they are really gone")
 
     mine = revisions.own(lws, snapshot.revisions)
     revision = _revision(lws, now, mine)
@@ -108,6 +116,8 @@ def decide(snapshot: SetSnapshot, leaders: LeaderBackend) -> Decision:
         )
         plan = Plan(tuple(actions), Result(requeue=True, reason=reason), reason)
         return _counted(snapshot, lws, leaders, target, "", plan)
+    if not snapshot.known:
+        return _counted(snapshot, lws, leaders, target, "", Plan(tuple(actions), note=target.why))
     written, result = _status(snapshot, lws, now.status_replicas, counts)
     actions += written
     # As long as surge leaders end the StatefulSet makes lost leaders of the older template, whose revision they need.
@@ -116,6 +126,17 @@ def decide(snapshot: SetSnapshot, leaders: LeaderBackend) -> Decision:
         actions += [_truncate(lws, r) for r in revisions.superseded(mine, revision.key)]
     plan = Plan(tuple(actions), result, target.why)
     return _counted(snapshot, lws, leaders, target, revision.key if done else "", plan)
+
+
+def _is_of_an_earlier_set(workload: Obj, lws: Obj) -> bool:
+    """Whether a workload belongs to a set of this name that is gone, so that the collector is about to remove it."""
+    owner = controller_of(workload)
+    return (
+        owner is not None
+        and owner["kind"] == names.KIND
+        and group_of(owner["apiVersion"]) == names.GROUP
+        and owner["uid"] != uid_of(lws)
+    )
 
 
 def _counted(
@@ -225,7 +246,9 @@ def _created(lws: Obj, revision: Obj, note: str, changed: bool = False) -> _Revi
 def _target(snapshot: SetSnapshot, lws: Obj, now: LeaderState | None, asked: Groups, changed: bool) -> rollout.Target:
     settings = rollout.Settings.of(lws)
     found = rollout.target(now, asked, settings, new_revision=changed)
-    return found if snapshot.healthy else rollout.held(found, now, settings)
+    if not snapshot.healthy:
+        return rollout.held(found, now, settings, rollout.BROKEN_WATCH)
+    return found if snapshot.known else rollout.held(found, now, settings, rollout.UNKNOWN_LEADERS)
 
 
 def _reclaimed(lws: Obj, target: rollout.Target, ordinals: Sequence[int]) -> list[AnyAction]:
@@ -276,7 +299,7 @@ def _progress_event(
     if now is None:
         note = f"Created leader statefulset {lws['metadata']['name']}"
         return _event(lws, names.EVENT_GROUPS_PROGRESSING, create, note, related=related)
-    if revision.changed or target.partition == now.partition:
+    if revision.changed or target.partition >= now.partition:
         return None
     first, last = target.partition, now.partition - 1
     if named := _at(ordinals, range(first, last + 1)):

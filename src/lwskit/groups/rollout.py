@@ -124,12 +124,15 @@ def skip_broken(groups: Groups, start: int, base: int) -> int:
     return start if last >= top else last + 1
 
 
-def held(found: Target, now: LeaderState | None, settings: Settings) -> Target:
+BROKEN_WATCH = "a watch is broken: nothing is taken down until the state of the groups is known again"
+UNKNOWN_LEADERS = "the leader workload is put right first: nothing is taken down until its groups are known again"
+
+
+def held(found: Target, now: LeaderState | None, settings: Settings, why: str) -> Target:
     """The target while the state of the groups cannot be trusted: nothing is taken down but what the user gave up."""
     if now is None:
         return found
     replicas = found.replicas
     if now.recorded == str(settings.replicas):
         replicas = max(replicas, now.replicas)
-    why = "a watch is broken: nothing is taken down until the state of the groups is known again"
     return Target(max(found.partition, now.partition), replicas, why)

@@ -14,7 +14,7 @@ from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import SetSnapshot, SetState
 from lwskit.groups.ports import LeaderBackend, WorkerBackend
 from lwskit.runtime.kinds import CONTROLLER_REVISION, NODE, POD, SERVICE, Kind
-from lwskit.runtime.objects import Obj, controller_of, group_of, uid_of
+from lwskit.runtime.objects import Key, Obj, controller_of, group_of, uid_of
 
 _EVENT_GROUPS = ("", "events.k8s.io")
 
@@ -79,6 +79,7 @@ class Scene:
             revisions=self.revisions,
             shared_service=shared,
             state=self.state(leaders, workers),
+            live=frozenset({(leaders.kind, Key(self.namespace, self.name))}),
         )
 
 

@@ -15,6 +15,7 @@ from lwskit.groups.model import DecisionError, GroupPlan, LeaderPlan
 from lwskit.runtime.kinds import PERSISTENT_VOLUME_CLAIM, POD
 from lwskit.runtime.objects import Obj, annotations_of, controller_reference, key_of, labels_of
 
+_COUNTERS = frozenset({names.GROUP_RESTART_COUNTS_ANNOTATION, names.GROUP_RESTART_LEADERS_ANNOTATION})
 _CLAIM_FIELDS = ("accessModes", "storageClassName", "volumeMode")
 _CLAIM_RESOURCES = ("requests", "limits")
 _LARGEST = 2**31 - 1
@@ -36,7 +37,7 @@ def leader_plan(lws: Obj, revision: str, *, partition: int, replicas: int) -> Le
             names.REVISION_LABEL: revision,
             names.ROLE_LABEL: names.ROLE_LEADER,
         },
-        annotations={**annotations_of(lws), names.REPLICAS_ANNOTATION: str(spec.replicas(lws))},
+        annotations={**_copied(lws), names.REPLICAS_ANNOTATION: str(spec.replicas(lws))},
         owner=controller_reference(lws, LEADER_WORKER_SET),
         replicas=replicas,
         partition=partition,
@@ -86,7 +87,7 @@ def group_plan(lws: Obj, group_lws: Obj, leader: Obj, node_selector: Mapping[str
         name=ownership.workers_name(leader),
         namespace=namespace,
         labels={**labels_of(lws), **made, names.ROLE_LABEL: names.ROLE_WORKER},
-        annotations=dict(annotations_of(lws)),
+        annotations=_copied(lws),
         owner=controller_reference(leader, POD),
         replicas=spec.size(group_lws) - 1,
         first_ordinal=1,
@@ -96,6 +97,11 @@ def group_plan(lws: Obj, group_lws: Obj, leader: Obj, node_selector: Mapping[str
         claims=claims(group_lws),
         retention=template.get("persistentVolumeClaimRetentionPolicy"),
     )
+
+
+def _copied(lws: Obj) -> dict[str, str]:
+    """The set's annotations for its workloads, without the restart counters: each workload would carry all of them."""
+    return {key: value for key, value in annotations_of(lws).items() if key not in _COUNTERS}
 
 
 def claims(lws: Obj) -> tuple[Obj, ...]:

@@ -73,6 +73,8 @@ class OrdinalReconciler:
             shared_service=watches.services.store.get(key),
             state=watches.index.state_of(uid_of(lws)),
             healthy=watches.healthy,
+            known=watches.index.knows(uid_of(lws)),
+            live=frozenset(fresh),
             status_age=self._clock.monotonic() - self._written.get(key, -math.inf),
         )
 

@@ -14,7 +14,7 @@ from lwskit.groups import forecast, ordinal, spec, templates
 from lwskit.groups.model import READY, UPDATED, DecisionError, Groups, SetSnapshot
 from lwskit.groups.ports import LeaderBackend
 from lwskit.runtime.kinds import CONTROLLER_REVISION, SERVICE
-from lwskit.runtime.objects import Obj
+from lwskit.runtime.objects import Obj, key_of
 from lwskit.runtime.plan import Apply, Create, Delete, Emit, NeedFresh, UpdateStatus
 from lwskit.simulate.seen import Seen
 from lwskit.simulate.start import Group, Start, as_recorded
@@ -216,6 +216,7 @@ class Rollout:
             revisions=self._revisions,
             shared_service=self._service,
             state=self._seen.state(),
+            live=frozenset({(self._leaders.kind, key_of(self.lws))} if self.lws is not None else ()),
         )
         plan = ordinal.decide(snapshot, self._leaders)
         if isinstance(plan, NeedFresh):

@@ -14,7 +14,7 @@ from lwskit.groups.index import GroupIndex
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import MemberSnapshot, SetSnapshot
 from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, SERVICE, STATEFUL_SET
-from lwskit.runtime.objects import Obj, controller_reference, labels_of
+from lwskit.runtime.objects import Obj, controller_reference, key_of, labels_of
 from lwskit.runtime.plan import Apply, Create, Delete, Emit, Event, NeedFresh, Plan, UpdateStatus
 from lwskit.runtime.request import Result
 
@@ -125,6 +125,7 @@ class SmallCluster:
             shared_service=self.services.get(self.lws["metadata"]["name"]),
             state=self.index.state_of(self.lws["metadata"]["uid"]),
             healthy=self.healthy,
+            live=frozenset({(STATEFUL_SET, key_of(self.lws))}),
         )
 
     def reconcile(self) -> list[str]:

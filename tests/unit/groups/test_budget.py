@@ -256,7 +256,8 @@ def scaled(cluster: SmallCluster, replicas: int = 2, partition: int = 0, revisio
     workload["spec"]["replicas"] = replicas
     workload["spec"]["updateStrategy"]["rollingUpdate"]["partition"] = partition
     if revision:
-        workload["metadata"]["labels"][names.REVISION_LABEL] = revision
+        for carrier in (workload, workload["spec"]["template"]):
+            carrier["metadata"]["labels"][names.REVISION_LABEL] = revision
     return workload
 
 

@@ -144,10 +144,10 @@ def test_86_a_leader_is_counted_once() -> None:
 
 def test_86_only_so_many_leaders_are_remembered() -> None:
     lws = make_lws()
-    for i in range(100):
+    for i in range(1100):
         lws = counters.raised(leader_of(f"a/{i}"), 1, "set-uid")(lws) or lws
-    assert [i for i in range(100) if counters.is_counted(lws, leader_of(f"a/{i}"))] == list(range(36, 100))
-    assert len(counters.read(lws)) == 100
+    assert [i for i in range(1100) if counters.is_counted(lws, leader_of(f"a/{i}"))] == list(range(76, 1100))
+    assert len(counters.read(lws)) == 1100
 
 
 @pytest.mark.parametrize("text", ["", "{", "null", "[]", '{"a/0": 3}', "[" * 100_000])

@@ -14,12 +14,12 @@ import pytest
 
 from lwskit.api import names
 from lwskit.groups import ordinal, status
-from lwskit.groups.model import SetSnapshot
+from lwskit.groups.model import SetSnapshot, SetState
 from lwskit.groups.ports import Capability
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, SERVICE
-from lwskit.runtime.objects import annotations_of, labels_of
-from lwskit.runtime.plan import AnswerOf, Apply, Create, Emit, OnError, Plan, UpdateStatus
+from lwskit.runtime.objects import annotations_of, key_of, labels_of
+from lwskit.runtime.plan import AnswerOf, Apply, Create, Emit, NeedFresh, OnError, Plan, UpdateStatus
 from lwskit.runtime.request import Result
 from tests.unit.groups.small_cluster import LEADERS, NOW, SmallCluster, make_lws, ready_pod, ready_workers, settled
 
@@ -65,7 +65,11 @@ def test_01_a_new_set_gets_revision_leaders_service_and_status_in_this_order() -
 
 def test_leaders_made_anew_leave_the_status_to_what_is_seen_of_them() -> None:
     stored = {"replicas": 2, "readyReplicas": 2}
-    plan = plan_of(SetSnapshot(now=NOW, lws={**make_lws(), "status": stored}))
+    lws = {**make_lws(), "status": stored}
+    asked = ordinal.decide(SetSnapshot(now=NOW, lws=lws), LEADERS)
+    assert isinstance(asked, NeedFresh)
+    assert asked.keys == ((LEADERS.kind, key_of(lws)),)
+    plan = plan_of(SetSnapshot(now=NOW, lws=lws, live=frozenset(asked.keys)))
     assert not [a for a in plan.actions if isinstance(a, UpdateStatus)]
 
 
@@ -598,3 +602,41 @@ def test_ready_workers_helper_is_read_as_ready() -> None:
     cluster.index.apply(LEADERS.kind, cluster.workers[0], ready_workers(cluster.workers[0], ready=False))
     cluster.reconcile()
     assert cluster.counts == "0/1", "a ready leader without ready workers is no ready group"
+
+
+def test_the_leaders_of_an_earlier_set_of_this_name_have_to_go_first() -> None:
+    cluster = settled(make_lws())
+    cluster.lws = {**cluster.lws, "metadata": {**cluster.lws["metadata"], "uid": "another"}}
+    plan = plan_of(cluster.snapshot())
+    assert (plan.actions, plan.result.after) == ((), 5.0)
+
+
+def test_leaders_whose_groups_are_not_known_are_put_right_and_nothing_is_said_of_them() -> None:
+    cluster = settled(make_lws())
+    cluster.change(image="b")
+    cluster.settle()
+    assert cluster.target == (2, 1)
+    cluster.make_ready(1)
+    snapshot = dataclasses.replace(cluster.snapshot(), state=SetState(), known=False)
+    (apply,) = plan_of(snapshot).actions
+    assert isinstance(apply, Apply)
+    rolling = apply.obj["spec"]["updateStrategy"]["rollingUpdate"]
+    assert (apply.obj["spec"]["replicas"], rolling["partition"]) == (2, 1)
+
+
+def test_a_partition_that_goes_up_again_is_no_update_of_groups() -> None:
+    cluster = settled(make_lws())
+    cluster.change(partition=2)
+    cluster.change(image="b")
+    assert not [n for n in cluster.settle() if n.startswith("Updating")]
+
+
+def test_restart_counters_stay_with_the_set() -> None:
+    notes = {
+        names.GROUP_RESTART_COUNTS_ANNOTATION: '{"a/0":1}',
+        names.GROUP_RESTART_LEADERS_ANNOTATION: "{}",
+        "my": "1",
+    }
+    lws = make_lws()
+    lws["metadata"]["annotations"] = notes
+    assert annotations_of(leaders_of(lws)) == {"my": "1", names.REPLICAS_ANNOTATION: "2"}

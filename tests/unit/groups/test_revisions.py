@@ -114,7 +114,8 @@ def test_08_unreadable_data_counts_as_different(data: object) -> None:
 def test_09_a_missing_revision_is_made_with_the_key_of_the_leaders() -> None:
     cluster = settled(make_lws())
     assert cluster.workload is not None
-    cluster.workload["metadata"]["labels"][names.REVISION_LABEL] = "template-hash"
+    for carrier in (cluster.workload, cluster.workload["spec"]["template"]):
+        carrier["metadata"]["labels"] = {**carrier["metadata"]["labels"], names.REVISION_LABEL: "template-hash"}
     notes = cluster.reconcile()
     assert "Creating missing revision with key template-hash for existing LeaderWorkerSet" in notes
     newest = cluster.revisions[-1]

@@ -170,9 +170,9 @@ def test_while_a_watch_is_broken_nothing_is_taken_down() -> None:
     now = leaders(5, 3, "4")
     found = rollout.target(now, Groups(bytes([DONE] * 5)), settings, new_revision=False)
     assert (found.replicas, found.partition) == (4, 0)
-    held = rollout.held(found, now, settings)
+    held = rollout.held(found, now, settings, rollout.BROKEN_WATCH)
     assert (held.replicas, held.partition, list(held.reclaimed)) == (5, 3, [])
-    shrunk = rollout.held(found, leaders(5, 3, "6"), settings)
+    shrunk = rollout.held(found, leaders(5, 3, "6"), settings, rollout.BROKEN_WATCH)
     assert shrunk.replicas == 4, "fewer replicas are the user's wish"
 
 

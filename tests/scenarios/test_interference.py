@@ -1,0 +1,107 @@
+"""What other clients do to a set's leader workload and to kept pods: it is put back, and no group is taken down."""
+
+from __future__ import annotations
+
+from lwskit.api import names
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.runtime.kinds import POD, STATEFUL_SET
+from lwskit.runtime.objects import Obj, controller_of, is_true, labels_of, uid_of
+from lwskit.testing.cluster import TestCluster
+from tests.scenarios.budgets import exhaust, limited
+from tests.scenarios.support import LEADERS, Sets, partition_of, pod_template, revision_key, seen
+from tests.scenarios.test_rollout import reaches
+
+
+async def has_label_again(sets: Sets, label: str, value: str) -> None:
+    """Wait until the leader workload carries a label, and is owned by its set."""
+
+    async def back() -> None:
+        workload = await sets.leader_workload()
+        assert labels_of(workload).get(label) == value
+        owner = controller_of(workload)
+        assert owner is not None
+        assert owner["uid"] == uid_of(await sets.live())
+
+    await sets.cluster.eventually(back)
+
+
+def unlabelled(label: str) -> Obj:
+    """A merge patch that removes a label."""
+    return {"metadata": {"labels": {label: None}}}
+
+
+async def test_leaders_without_their_label_are_no_reason_to_make_them_anew(cluster: TestCluster, sets: Sets):
+    """20 §6.4: one group is down at a time, whatever label somebody takes off the leaders' workload in a rollout."""
+    await sets.running(replicas=4, size=2)
+    await sets.set_image("v:B")
+    await reaches(sets, 3, "v1", "v1", "v1", "B*")
+    revisions = await sets.revisions()
+    async with cluster.observe(sets.workload) as workloads:
+        await cluster.patch(STATEFUL_SET, "llm", unlabelled(names.NAME_LABEL))
+        await has_label_again(sets, names.NAME_LABEL, "llm")
+        await reaches(sets, 3, "v1", "v1", "v1", "B*")
+        assert set(seen(workloads, "llm", partition_of)) == {3}
+    assert await sets.revisions() == revisions
+    await sets.ready()
+
+
+async def test_another_key_on_the_leaders_workload_rolls_nothing(cluster: TestCluster, sets: Sets):
+    """20 §3.3: pods are made from the key that the template carries; another one on the object is put back."""
+    await sets.running(replicas=3, size=2)
+    key = revision_key(await sets.leader_workload())
+    before = await sets.pod_uids()
+    for body in ({"metadata": {"labels": {names.REVISION_LABEL: "foo"}}}, unlabelled(names.REVISION_LABEL)):
+        await cluster.patch(STATEFUL_SET, "llm", body)
+        await has_label_again(sets, names.REVISION_LABEL, key)
+        await sets.settled()
+        assert await sets.pod_uids() == before
+        assert len(await sets.revisions()) == 1
+
+
+async def test_a_workload_without_its_owner_is_taken_back_and_tells_nothing(cluster: TestCluster, sets: Sets):
+    """20 §8: while nobody knows whose groups they are, nothing is said of them."""
+    await sets.running(replicas=2, size=2)
+    await sets.settled()
+    before = await sets.pod_uids()
+    async with cluster.observe(LEADER_WORKER_SET) as lives:
+        await cluster.patch(STATEFUL_SET, "llm", {"metadata": {"ownerReferences": None}})
+        await has_label_again(sets, names.NAME_LABEL, "llm")
+        await sets.settled()
+        assert [c for c in lives.of("llm") if not is_true(c.obj, names.CONDITION_AVAILABLE)] == []
+    assert await sets.pod_uids() == before
+
+
+async def test_a_set_that_is_made_anew_waits_for_the_leaders_of_the_one_before(cluster: TestCluster, sets: Sets):
+    """20 §2: the workload of an earlier set of this name is removed by the collector, not taken over."""
+    await sets.create(replicas=2, size=2, leader=pod_template("leader:v1"), image="img:v1")
+    await sets.ready()
+    old, pods = uid_of(await sets.leader_workload()), await sets.pod_uids()
+    await cluster.delete(LEADER_WORKER_SET, "llm", "Background")
+    await sets.create(replicas=2, size=2, leader=pod_template("leader:v1"), image="img:v2")
+
+    async def anew() -> None:
+        assert uid_of(await sets.leader_workload()) != old
+        live = await sets.live_pods()
+        assert not {uid_of(p) for p in live.values()} & set(pods.values())
+        workers = [p for p in live.values() if labels_of(p)[names.WORKER_INDEX_LABEL] != names.LEADER_INDEX]
+        assert [p["spec"]["containers"][0]["image"] for p in workers] == ["img:v2", "img:v2"]
+
+    await cluster.eventually(anew)
+    await sets.ready()
+    assert len(await cluster.list(POD, LEADERS)) == 2
+
+
+async def test_a_kept_leader_that_loses_its_mark_is_let_go(cluster: TestCluster, sets: Sets):
+    """20 §12.3: kept is what carries the mark; without it the group is made anew."""
+    await sets.running(replicas=1, group=limited(0))
+    await sets.settled()
+    await exhaust(cluster, sets)
+    kept = (await sets.pods())["llm-0"]
+    mark = names.GROUP_RESTART_BUDGET_EXHAUSTED_ANNOTATION
+    await cluster.patch(POD, "llm-0", {"metadata": {"annotations": {mark: None}}})
+
+    async def another() -> None:
+        assert uid_of((await sets.live_pods())["llm-0"]) != uid_of(kept)
+
+    await cluster.eventually(another)
+    await sets.ready()
