@@ -154,7 +154,8 @@ class Cluster:
             waits.append(self.kubelet.ready)
         manager = self.client_for(MANAGER)
         cache = Cache(manager, clock, rng)
-        workloads = {"statefulset": statefulset, "deployment": deployment, "replicaset": replicaset}
+        # What makes pods is told of a change first, as where every request of the other takes its time.
+        workloads = {"statefulset": statefulset, "replicaset": replicaset, "deployment": deployment}
         for name, controller in workloads.items():
             if name not in self._without:
                 recorder = CoreRecorder(manager, clock, controller.COMPONENT)

@@ -21,6 +21,11 @@ from lwskit.runtime.objects import Obj, annotations_of, condition_of, is_deletin
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 """The annotation with which a pod says how dear its deletion is: a whole number of 32 bits, 0 where there is none."""
 
+UNDECIDED = "nothing but the order of UIDs"
+"""The reason where nothing tells a pod from the next; other ReplicaSet controllers leave that to chance."""
+OF_AN_AGE = "about as old as the next, and its UID is smaller"
+"""The reason between two pods whose ages are of one magnitude."""
+
 _COST = re.compile(r"-?[0-9]+")
 _ENDED = ("Succeeded", "Failed")
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
@@ -43,13 +48,15 @@ def is_active(pod: Mapping[str, Any]) -> bool:
     return (pod.get("status") or {}).get("phase") not in _ENDED and not is_deleting(pod)
 
 
+def is_deletion_cost(text: str) -> bool:
+    """Whether a text is a deletion cost: a number of 32 bits that begins neither with `+` nor with a needless 0."""
+    return bool(_COST.fullmatch(text)) and (text[0] != "0" or text == "0") and -(2**31) <= int(text) < 2**31
+
+
 def deletion_cost(pod: Mapping[str, Any]) -> int:
-    """The pod's deletion cost; 0 for text that is no number of 32 bits, or that begins with `+` or a needless 0."""
+    """The pod's deletion cost; 0 without one, and for a text that is none."""
     text = annotations_of(pod).get(DELETION_COST, "")
-    if not _COST.fullmatch(text) or (text[0] == "0" and text != "0"):
-        return 0
-    value = int(text)
-    return value if -(2**31) <= value < 2**31 else 0
+    return int(text) if is_deletion_cost(text) else 0
 
 
 def ranked(pods: Sequence[Obj], related: Sequence[Obj], now: datetime) -> list[Ranked]:
@@ -113,7 +120,7 @@ def _difference(a: _Facts, b: _Facts) -> tuple[int, str]:
     if a.born != b.born:
         text = "newest" if a.born is None else f"created {_span(a.born, a.now)} ago, later than the next"
         return _younger(a.born, b.born, a, b, text)
-    return _by_uid(a, b), "nothing but the order of UIDs"
+    return _by_uid(a, b), UNDECIDED
 
 
 def _younger(one: datetime | None, other: datetime | None, a: _Facts, b: _Facts, text: str) -> tuple[int, str]:
@@ -122,7 +129,7 @@ def _younger(one: datetime | None, other: datetime | None, a: _Facts, b: _Facts,
         return (-1 if one is None else 1), text
     scales = _scale(one, a.now), _scale(other, a.now)
     if scales[0] == scales[1]:
-        return _by_uid(a, b), "about as old as the next, and its UID is smaller"
+        return _by_uid(a, b), OF_AN_AGE
     return (-1 if scales[0] < scales[1] else 1), text
 
 

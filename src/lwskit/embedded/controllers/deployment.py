@@ -28,6 +28,9 @@ from lwskit.runtime.request import DONE, Request, Result
 
 COMPONENT = "deployment-controller"
 """Who the events of this controller are from."""
+TURN = 0.002
+"""Seconds between a change of ReplicaSets and the next look, about what a request takes elsewhere: time for their
+controller to act on every size that they are given."""
 
 _log = structlog.get_logger(__name__)
 
@@ -68,6 +71,8 @@ class Deployments:
             return Result(requeue=True, reason="the ReplicaSets have changed meanwhile")
         if plan.written is not None and not await self._write_status(plan.written):
             again = True
+        if plan.create is not None or plan.actions:
+            await self._clock.sleep(TURN)
         if again:
             return Result(requeue=True, reason="this was only the beginning")
         return Result(after=plan.after) if plan.after else DONE
