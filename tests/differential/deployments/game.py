@@ -8,7 +8,7 @@ from typing import Any
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock, rfc3339
 from lwskit.runtime.objects import Obj
-from tests.differential.deployments.moves import DeploymentMoves
+from tests.differential.deployments.moves import ANY, SETTLED, DeploymentMoves
 from tests.differential.deployments.ranks import Ranks
 from tests.differential.deployments.state import state
 from tests.differential.deployments.view import KINDS, View
@@ -25,8 +25,8 @@ class Deployments:
     """No two ReplicaSets are made in one second: what is of one age is sorted by name, which has a hash in it."""
 
     def profile(self, seed: int) -> str:
-        """All sequences are of one kind."""
-        return ""
+        """In every third most pods run, and the order in which they go is tried."""
+        return SETTLED if seed % 3 == 0 else ANY
 
     def place(self) -> Place:
         """A namespace in which nothing was seen yet."""
@@ -34,7 +34,7 @@ class Deployments:
 
     def moves(self, rng: random.Random, profile: str) -> DeploymentMoves:
         """A source of moves."""
-        return DeploymentMoves(rng)
+        return DeploymentMoves(rng, profile)
 
     async def begin(self, client: Client, namespace: str, clock: Clock) -> str:
         """The time at which the sequence begins."""

@@ -24,6 +24,8 @@ POWERS = range(14, 31)
 PATIENT = 1_000_000
 """A deadline of progress that is never reached."""
 NODES = ("n1", "n2", "n3")
+ANY, SETTLED = "any", "settled"
+"""Everything that can happen; and Deployments most of whose pods run, of which some go."""
 
 
 def template(rng: random.Random) -> Obj:
@@ -78,8 +80,9 @@ class DeploymentMoves:
     them goes: what is no part of the order, such as a node or a finalizer, comes with a number of restarts of its own.
     """
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, profile: str) -> None:
         self._rng = rng
+        self._settled = profile == SETTLED
         self._templates: list[Obj] = []
         self._restarts = list(range(1, 500))
         rng.shuffle(self._restarts)
@@ -88,8 +91,19 @@ class DeploymentMoves:
     def next(self, place: Place) -> list[Move]:
         """The next moves, one after the other; after each everything may come to rest."""
         assert isinstance(place, View)
+        choices: list[tuple[float, Callable[[View], list[Move]]]]
         if NAME not in place.of(DEPLOYMENT):
-            choices: list[tuple[float, Callable[[View], list[Move]]]] = [(6, self._create), (2, self._pod_move)]
+            choices = [(6, self._create), (2, self._pod_move)]
+        elif self._settled:
+            choices = [
+                (5, self._all_ready),
+                (6, self._bind_all),
+                (3, self._readiness),
+                (3, self._pod_move),
+                (9, self._scale),
+                (1.5, self._edit_template),
+                (0.5, self._strategy),
+            ]
         else:
             choices = [
                 (9, self._readiness),
@@ -97,7 +111,7 @@ class DeploymentMoves:
                 (6, self._pod_move),
                 (4, self._bind_all),
                 (5, self._edit_template),
-                (5, self._scale),
+                (6, self._scale),
                 (1.5, self._strategy),
                 (2.5, self._settings),
                 (1.2, self._odd_pods),
@@ -114,6 +128,8 @@ class DeploymentMoves:
 
     def _create(self, place: View) -> list[Move]:
         made = deployment(self._rng)
+        if self._settled:
+            made["spec"]["replicas"] = self._rng.randint(4, 9)
         if self._templates and self._rng.random() < 0.5:
             made["spec"]["template"] = self._rng.choice(self._templates[-2:])
         self._templates.append(made["spec"]["template"])
@@ -135,9 +151,14 @@ class DeploymentMoves:
         return self._rng.choice([0, 1, 2, 3, 4, 5, 6, 8, 10])
 
     def _scale(self, place: View) -> list[Move]:
+        size = self._size()
+        if self._rng.random() < 0.6:
+            size = max(
+                0, min(12, place.of(DEPLOYMENT)[NAME]["spec"]["replicas"] + self._rng.choice([-2, -1, -1, 1, 2]))
+            )
         if self._rng.random() < 0.5:
-            return [[patch("deployments", NAME, {"spec": {"replicas": self._size()}}, "scale")]]
-        return [[spec(replicas=self._size())]]
+            return [[patch("deployments", NAME, {"spec": {"replicas": size}}, "scale")]]
+        return [[spec(replicas=size)]]
 
     def _strategy(self, place: View) -> list[Move]:
         return [[spec(strategy=strategy(self._rng))]]
@@ -182,7 +203,7 @@ class DeploymentMoves:
         return patch("pods", kind, {"status": status}, "status")
 
     def _since(self) -> str:
-        return f"{AGO}{self._rng.choice(POWERS)}"
+        return f"{AGO}{self._rng.choice(POWERS[-3:] if self._settled else POWERS)}"
 
     def _readiness(self, place: View) -> list[Move]:
         pods = [(c, p) for c, p in place.pods() if not _ended(p)]
@@ -200,15 +221,22 @@ class DeploymentMoves:
         """One after another, each when the others have had their effect."""
         waiting = [c for c, p in place.pods() if not _ended(p) and not is_true(p, "Ready")]
         self._rng.shuffle(waiting)
-        return [[self._status(c, "Running", True, self._since())] for c in waiting]
+        moves = [[self._status(c, "Running", True, self._since())] for c in waiting]
+        return self._together(moves, place)
+
+    def _together(self, moves: list[Move], place: View) -> list[Move]:
+        """As one move, where no rollout goes on that every step might take further."""
+        active = [s for s in place.of(REPLICA_SET).values() if s["spec"]["replicas"]]
+        return [[w for m in moves for w in m]] if moves and self._settled and len(active) < 2 else moves
 
     def _bind_all(self, place: View) -> list[Move]:
         """Give pods a node, as a scheduler does, and each a number of restarts of its own."""
         waiting = [(c, p) for c, p in place.pods() if not p["spec"].get("nodeName") and not _ended(p)]
         if not waiting:
             return []
-        waiting = self._rng.sample(waiting, self._rng.randint(1, min(4, len(waiting))))
-        return [move for c, p in waiting for move in self._bound(c, p)]
+        if not self._settled:
+            waiting = self._rng.sample(waiting, self._rng.randint(1, min(4, len(waiting))))
+        return self._together([move for c, p in waiting for move in self._bound(c, p)], place)
 
     def _bound(self, kind: str, pod: Obj) -> list[Move]:
         if not pod["metadata"].get("generateName") or is_deleting(pod):

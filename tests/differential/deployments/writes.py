@@ -21,6 +21,8 @@ AGO = "@ago "
 """Before a power of two: stands for 1.5 times as many seconds before the sequence began."""
 HASH_OF = "@hash "
 """Before the symbol of a ReplicaSet: stands for the hash in its labels."""
+TRIES, WAIT = 10, 0.1
+"""How often an object is looked for, and the seconds in between."""
 GONE = "there is none"
 """The answer for an object that does not exist."""
 
@@ -53,6 +55,11 @@ async def send(
     """Send one request: `ok` or the reason of the refusal, and the object that was answered."""
     kind = _KINDS[write["kind"]]
     name = _name(write, place)
+    for _ in range(TRIES):
+        if name is None:
+            # What the request before has brought about may not have been told yet.
+            await clock.sleep(WAIT)
+            name = _name(write, place)
     if name is None:
         return GONE, None
     body = _filled(write.get("body"), rfc3339(clock.now()), began, place)

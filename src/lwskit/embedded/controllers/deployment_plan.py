@@ -300,9 +300,13 @@ class _Round:
             self._clean_up()
 
     def _clean_up(self) -> None:
-        """Delete the oldest ReplicaSets beyond the history's limit; one that still has pods stays."""
+        """Delete the oldest ReplicaSets beyond the history's limit; one that had pods when the round began stays.
+
+        So one that a paused Deployment has just given pods can go, as on a real cluster.
+        """
         limit = self.d["spec"].get("revisionHistoryLimit", _FOREVER)
-        alive = [s for s in self.old if not is_deleting(s)]
+        old = {uid_of(s) for s in self.old}
+        alive = [s for s in self.s.sets if uid_of(s) in old and not is_deleting(s)]
         if limit == _FOREVER or len(alive) <= limit:
             return
         for one in revisions.by_revision(alive)[: len(alive) - limit]:
