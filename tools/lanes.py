@@ -45,7 +45,7 @@ DIFFERENTIAL = ["--faults", "--seed", "1", "--steps", "100", "--sequences", "40"
 """What is compared unless something else is asked for: each known fault and 4000 steps, less on a very slow machine."""
 PLAYED = {
     "statefulsets": ["--seed", "1", "--steps", "20", "--sets", "60", "--at-once", "30", "--seconds", "45"],
-    "deployments": ["--seed", "1", "--steps", "16", "--sequences", "48", "--at-once", "48", "--seconds", "40"],
+    "deployments": ["--seed", "1", "--steps", "14", "--sequences", "36", "--at-once", "36", "--seconds", "25"],
 }
 """What is compared unless something else is asked for: so many sequences, fewer on a very slow machine."""
 AS_PLAYED = (

@@ -12,7 +12,8 @@ from typing import Any
 import orjson
 
 from lwskit.runtime.client.client import Client
-from lwskit.runtime.errors import ConnectionFailed
+from lwskit.runtime.client.transport import StreamResponse
+from lwskit.runtime.errors import Expired
 from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import Obj, uid_of
 
@@ -84,7 +85,8 @@ class Mirror:
             listed = await self._client.list(kind)
             version = listed["metadata"]["resourceVersion"]
             stream = await self._stack.enter_async_context(self._client.watch(kind, resourceVersion=version))
-            self._tasks.append(asyncio.create_task(self._follow(kind, stream), name=f"mirror of {kind.plural}"))
+            task = self._follow(kind, stream, version)
+            self._tasks.append(asyncio.create_task(task, name=f"mirror of {kind.plural}"))
         return self
 
     async def __aexit__(
@@ -95,11 +97,23 @@ class Mirror:
         await asyncio.wait(self._tasks)
         await self._stack.aclose()
 
-    async def _follow(self, kind: Kind, stream: Any) -> None:
-        rest = b""
+    async def _follow(self, kind: Kind, stream: StreamResponse, version: str) -> None:
+        version = await self._take_all(kind, stream) or version
+        while True:
+            # A server ends the watch of a client that was slow for a moment; it goes on where it was.
+            async with self._client.watch(kind, resourceVersion=version) as again:
+                version = await self._take_all(kind, again) or version
+
+    async def _take_all(self, kind: Kind, stream: StreamResponse) -> str:
+        """What a watch tells until it ends; the last version. Raises Expired when that is too old to go on from."""
+        rest, version = b"", ""
         async for chunk in stream.chunks():
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 event = orjson.loads(line)
-                self._place(event["object"]["metadata"]["namespace"]).take(kind.plural, event)
-        raise ConnectionFailed(f"the watch of {kind.plural} ended")
+                if event["type"] == "ERROR":
+                    raise Expired(event["object"]["message"])
+                meta = event["object"]["metadata"]
+                version = meta["resourceVersion"]
+                self._place(meta["namespace"]).take(kind.plural, event)
+        return version
