@@ -189,7 +189,7 @@ def status(new: Obj, old: Obj | None) -> Iterator[FieldError]:
         yield invalid_value("status.podIPs", [{"IP": a.get("ip", "")} for a in addresses], text)
 
 
-def annotations(found: Mapping[str, str] | None, field: str) -> Iterator[FieldError]:
+def known_annotations(found: Mapping[str, str] | None, field: str) -> Iterator[FieldError]:
     """The broken rules of those annotations of pods and templates that say something to Kubernetes."""
     cost = (found or {}).get(DELETION_COST)
     if cost is not None and not is_deletion_cost(cost):
@@ -201,7 +201,7 @@ def template(found: Mapping[str, Any], field: str) -> Iterator[FieldError]:
     meta = found.get("metadata") or {}
     yield from validate_meta.labels(meta.get("labels"), f"{field}.labels")
     yield from validate_meta.annotation_keys(meta.get("annotations"), f"{field}.annotations")
-    yield from annotations(meta.get("annotations"), f"{field}.annotations")
+    yield from known_annotations(meta.get("annotations"), f"{field}.annotations")
     yield from spec(found.get("spec") or {}, f"{field}.spec", template=True)
     if (found.get("spec") or {}).get("ephemeralContainers"):
         yield forbidden_field(f"{field}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")

@@ -16,8 +16,8 @@ Rules = Callable[[Obj, Obj | None], Iterable[FieldError]]
 
 
 def _pod(new: Obj, old: Obj | None) -> Iterable[FieldError]:
-    if old is None or not [*validate_pod.annotations(annotations_of(old), "")]:
-        yield from validate_pod.annotations(annotations_of(new), "metadata.annotations")
+    if old is None or not [*validate_pod.known_annotations(annotations_of(old), "")]:
+        yield from validate_pod.known_annotations(annotations_of(new), "metadata.annotations")
     yield from validate_pod.spec(new["spec"], "spec")
     if old is not None:
         yield from validate_pod.update(new, old)

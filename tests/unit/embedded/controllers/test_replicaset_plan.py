@@ -92,6 +92,10 @@ class TestStatus:
         }
         assert 5 < next_look(found, status) < 5.1
 
+    def test_a_pod_is_available_as_soon_as_the_time_has_passed(self):
+        found = snapshot(replica_set(2, minReadySeconds=10), [pod("a", ready=-10), pod("b", ready=-9)])
+        assert status_of(found, "")["availableReplicas"] == 1
+
     def test_the_first_failure_stays_until_there_is_none(self):
         first = status_of(snapshot(replica_set(2), [pod("a")]), "no room")
         (condition,) = first["conditions"]
