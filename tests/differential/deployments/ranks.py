@@ -13,7 +13,7 @@ from tests.differential.deployments.view import View
 from tests.differential.side_by_side.game import Write
 from tests.differential.side_by_side.mirror import Place
 
-LATER = timedelta(seconds=3)
+LATER = [timedelta(seconds=n / 4) for n in range(17)]
 """How much later than the move began the controller may have looked."""
 
 
@@ -71,7 +71,7 @@ class Ranks:
         if why[count - 1] == UNDECIDED or {UNDECIDED, OF_AN_AGE} <= set(why):
             # Pods of one second among others that go by their UID are in no order at all.
             return None
-        for now in (self._began, self._began + LATER):
+        for now in (self._began + later for later in LATER):
             found.append({uid_of(r.pod) for r in ranked(mine, related, now)[:count]})
             found.append(_one_by_one(mine, related, count, now))
         return found[0] if all(f == found[0] for f in found) else None
