@@ -68,7 +68,8 @@ class Ranks:
         """Who goes; None where it depends on when the controller looks, in how many steps it deletes, or on chance."""
         found: list[set[str]] = []
         why = [r.why for r in ranked(mine, related, self._began)]
-        if why[count - 1] == UNDECIDED or {UNDECIDED, OF_AN_AGE} <= set(why):
+        born = [p["metadata"]["creationTimestamp"] for p in mine]
+        if why[count - 1] == UNDECIDED or (OF_AN_AGE in why and len(set(born)) < len(born)):
             # Pods of one second among others that go by their UID are in no order at all.
             return None
         for now in (self._began + later for later in LATER):

@@ -79,11 +79,14 @@ class _Round:
         status = self._status()
         if status is None:
             return RoundPlan(actions=tuple(self.actions), again=True)
-        written: Obj | None = self.d | {"status": status}
-        if self.annotations != annotations_of(self.d):
-            written = written | {"metadata": self.d["metadata"] | {"annotations": self.annotations}}
-        elif not conditions.differs(self.d.get("status") or {}, status):
-            written = None
+        live = self.d.get("status") or {}
+        meta = self.d["metadata"] | {"annotations": self.annotations}
+        noted = meta["annotations"] != annotations_of(self.d)
+        if self.create is None and (noted or self.conditions != (live.get("conditions") or [])):
+            # What was found out on the way is written by itself, with the counts as they were, which tell of progress.
+            status = live | {"conditions": self.conditions} if self.conditions else live
+            return RoundPlan(None, tuple(self.actions), self.d | {"metadata": meta, "status": status}, again=True)
+        written = self.d | {"metadata": meta, "status": status} if noted or conditions.differs(live, status) else None
         after = conditions.next_look(self.d, status, self.s.now) if not self.d["spec"].get("paused") else 0.0
         return RoundPlan(self.create, tuple(self.actions), written, self.again, after)
 

@@ -79,6 +79,16 @@ def plan(given: dict[str, Any], *sets: dict[str, Any], pods: dict[str, list] | N
     return decide(Snapshot(given, sets, pods or {}, NOW))
 
 
+def at_last(given: dict[str, Any], *sets: dict[str, Any]) -> RoundPlan:
+    """The round after those that only note something, while the ReplicaSets stay as they are."""
+    found = plan(given, *sets)
+    while found.again:
+        assert found.written is not None
+        given = found.written
+        found = plan(given, *sets)
+    return found
+
+
 def sizes(found: RoundPlan) -> dict[str, int]:
     """The new sizes, with that of the ReplicaSet to be created under `created`."""
     made = {"created": found.create.obj["spec"]["replicas"]} if found.create else {}
@@ -312,11 +322,18 @@ class TestRevisions:
 
 
 class TestProgress:
+    def test_pods_that_were_there_before_the_deployment_are_progress(self):
+        """What is noted first, that they were found, comes without their number."""
+        first = plan(deployment(4), replica_set("new", 4, 1))
+        assert reason(first) == "FoundNewReplicaSet"
+        assert "replicas" not in first.written["status"]
+        assert reason(at_last(deployment(4), replica_set("new", 4, 1))) == "ReplicaSetUpdated"
+
     def status(self, **fields: Any) -> dict[str, Any]:
         return {"observedGeneration": 2} | fields
 
     def test_complete(self):
-        found = plan(deployment(4), replica_set("new", 4))
+        found = at_last(deployment(4), replica_set("new", 4))
         assert reason(found) == "NewReplicaSetAvailable"
         assert reason(found, "Available") == "MinimumReplicasAvailable"
         assert found.after == 0
@@ -324,14 +341,14 @@ class TestProgress:
     def test_a_deadline_passes(self):
         old = conditions.condition("Progressing", "True", "ReplicaSetUpdated", "", NOW) | {"lastUpdateTime": at(-601)}
         status = self.status(replicas=4, updatedReplicas=4, conditions=[old])
-        found = plan(deployment(4, status=status), replica_set("new", 4, 0))
+        found = at_last(deployment(4, status=status), replica_set("new", 4, 0))
         assert reason(found) == "ProgressDeadlineExceeded"
         assert reason(found, "Available") == "MinimumReplicasUnavailable"
 
     def test_before_that_it_is_looked_at_again(self):
         old = conditions.condition("Progressing", "True", "ReplicaSetUpdated", "", NOW) | {"lastUpdateTime": at(-500)}
         status = self.status(replicas=4, updatedReplicas=4, conditions=[old])
-        found = plan(deployment(4, status=status), replica_set("new", 4, 0))
+        found = at_last(deployment(4, status=status), replica_set("new", 4, 0))
         assert reason(found) == "ReplicaSetUpdated"
         assert found.after == pytest.approx(101)
 
@@ -339,10 +356,10 @@ class TestProgress:
         new = replica_set("new", 4, 0)
         failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "no"}
         new["status"]["conditions"] = [failure | {"lastTransitionTime": at(-5)}]
-        assert reason(plan(deployment(4), new), "ReplicaFailure") == "FailedCreate"
+        assert reason(at_last(deployment(4), new), "ReplicaFailure") == "FailedCreate"
 
     def test_nothing_is_written_that_is_written_already(self):
-        first = plan(deployment(4), replica_set("new", 4))
+        first = at_last(deployment(4), replica_set("new", 4))
         again = decide(Snapshot(first.written, [replica_set("new", 4)], {}, NOW))
         assert again.written is None
         assert not again.actions
