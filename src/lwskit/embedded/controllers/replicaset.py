@@ -34,6 +34,9 @@ from lwskit.runtime.request import DONE, Request, Result
 
 COMPONENT = "replicaset-controller"
 """Who the events of this controller are from."""
+TURN = 0.001
+"""Seconds between the creation of pods and the next look, about what a request takes elsewhere: time for a Deployment
+to see that there were fewer."""
 
 
 class ReplicaSets:
@@ -69,9 +72,12 @@ class ReplicaSets:
             p for p in owned.controlled(self._pods, replica_set) if is_terminating(p) and selector.matches(labels_of(p))
         ]
         snapshot = Snapshot(replica_set, active, terminating, self._related(replica_set), self._clock.now())
-        error = await self._carry_out(replica_set, decide(snapshot))
+        plan = decide(snapshot)
+        error = await self._carry_out(replica_set, plan)
         status = status_of(snapshot, str(error) if error else "")
         written = await self._write_status(replica_set, status)
+        if plan.create:
+            await self._clock.sleep(TURN)
         if error is not None:
             raise error
         if not written:
