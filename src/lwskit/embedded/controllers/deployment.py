@@ -29,7 +29,7 @@ from lwskit.runtime.request import DONE, Request, Result
 COMPONENT = "deployment-controller"
 """Who the events of this controller are from."""
 TURN = 0.002
-"""Seconds between a change of ReplicaSets and the next look, about what a request takes elsewhere: time for their
+"""Seconds between a change of a ReplicaSet and the next one, about what a request takes elsewhere: time for their
 controller to act on every size that they are given."""
 
 _log = structlog.get_logger(__name__)
@@ -67,11 +67,13 @@ class Deployments:
                 await self._executor.execute(Plan((plan.create,)))
             except ApiError as error:
                 return await self._not_created(deployment, plan.create, error)
-        if plan.actions and (await self._executor.execute(Plan(plan.actions))).requeue:
-            return Result(requeue=True, reason="the ReplicaSets have changed meanwhile")
+        for action in plan.actions:
+            if (await self._executor.execute(Plan((action,)))).requeue:
+                return Result(requeue=True, reason="the ReplicaSets have changed meanwhile")
+            await self._clock.sleep(TURN)
         if plan.written is not None and not await self._write_status(plan.written):
             again = True
-        if plan.create is not None or plan.actions:
+        if plan.create is not None:
             await self._clock.sleep(TURN)
         if again:
             return Result(requeue=True, reason="this was only the beginning")
