@@ -119,6 +119,13 @@ def statefulsets(session: nox.Session) -> None:
 
 
 @nox.session
+def deployments(session: nox.Session) -> None:
+    """Random Deployments on the embedded cluster and on a real one; skipped where none can be had."""
+    install(session, "test")
+    session.run("python", "-m", "tools.lanes", "deployments", *session.posargs)
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
     """A hundred thousand odd admission reviews: none is answered with 500 or takes long."""
     install(session, "test")

@@ -10,6 +10,8 @@ python -m tools.lanes differential [--seed N] [--steps M] [--sequences K] [--sec
                                                      random requests to the embedded API server and to a real one
 python -m tools.lanes statefulsets [--seed N] [--steps M] [--sets K]
                                                      random StatefulSets on the embedded cluster and on a real one
+python -m tools.lanes deployments [--seed N] [--steps M] [--sequences K]
+                                                     the same for Deployments and their ReplicaSets
 """
 
 from __future__ import annotations
@@ -41,10 +43,16 @@ SERVICE_ADDRESSES = "--service-cluster-ip-range 10.96.0.0/16"
 """The addresses that the embedded API server gives to services, too."""
 DIFFERENTIAL = ["--faults", "--seed", "1", "--steps", "100", "--sequences", "40", "--seconds", "120"]
 """What is compared unless something else is asked for: each known fault and 4000 steps, less on a very slow machine."""
-STATEFULSETS = ["--seed", "1", "--steps", "20", "--sets", "60", "--at-once", "30", "--seconds", "45"]
-"""What is compared unless something else is asked for: 60 sets, each with 20 moves; fewer on a very slow machine."""
-AS_PLAYED = "--controllers=-pod-garbage-collector-controller --concurrent-statefulset-syncs=30"
-"""For the controller manager that random StatefulSets are played on: nobody else ends pods that the player holds."""
+PLAYED = {
+    "statefulsets": ["--seed", "1", "--steps", "20", "--sets", "60", "--at-once", "30", "--seconds", "45"],
+    "deployments": ["--seed", "1", "--steps", "14", "--sequences", "36", "--at-once", "36", "--seconds", "25"],
+}
+"""What is compared unless something else is asked for: so many sequences, fewer on a very slow machine."""
+AS_PLAYED = (
+    "--controllers=-pod-garbage-collector-controller --concurrent-statefulset-syncs=30 "
+    "--concurrent-deployment-syncs=30 --concurrent-replicaset-syncs=30"
+)
+"""For the controller manager that random workloads are played on: nobody else ends pods that the player holds."""
 LEFT_OUT = ("statefulset",)
 """Controllers that tests play themselves, each on a control plane of its own."""
 FOLDERS = ("tests/scenarios", "tests/real")
@@ -237,20 +245,19 @@ def differential(arguments: Sequence[str]) -> int:
         return 0
 
 
-def statefulsets(arguments: Sequence[str]) -> int:
-    """The lane `statefulsets`: 0 if both StatefulSet controllers do the same, and what lwskit foretells."""
+def side_by_side(what: str, arguments: Sequence[str]) -> int:
+    """The lanes `statefulsets` and `deployments`: 0 if both controllers do the same, and what lwskit foretells."""
     try:
         programs = plane.find()
         if not programs.has("kube-controller-manager"):
             raise plane.Unavailable(f"{programs.folder} has no controllers")
-        print(f"the embedded StatefulSet controller against {programs.describe()}", flush=True)
+        print(f"random {what} on the embedded controllers and on {programs.describe()}", flush=True)
         with plane.running(programs, arguments={"KCM": AS_PLAYED}) as control:
-            given = list(arguments) or STATEFULSETS
-            command = [sys.executable, "-m", "tests.differential.statefulsets", *given]
+            command = [sys.executable, "-m", f"tests.differential.{what}", *(list(arguments) or PLAYED[what])]
             command += ["--kubeconfig", str(control.kubeconfig)]
             return subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
     except plane.Unavailable as e:
-        print(f"skipped, the embedded StatefulSet controller against a real one: {e}")
+        print(f"skipped, random {what} on a real control plane: {e}")
         return 0
 
 
@@ -268,12 +275,13 @@ def main(argv: Sequence[str]) -> int:
     commands.add_parser("down").add_argument("folder", type=Path)
     commands.add_parser("real", add_help=False)
     commands.add_parser("differential", add_help=False)
-    commands.add_parser("statefulsets", add_help=False)
+    for what in PLAYED:
+        commands.add_parser(what, add_help=False)
     recorded = commands.add_parser("conformance")
     recorded.add_argument("--cluster", choices=("embedded", "real", "both"), default="both")
     recorded.add_argument("cases", nargs="*")
     arguments, rest = parser.parse_known_args(argv)
-    if rest and arguments.lane not in ("real", "differential", "statefulsets"):
+    if rest and arguments.lane not in ("real", "differential", *PLAYED):
         parser.error(f"unknown arguments: {' '.join(rest)}")
     try:
         if arguments.lane == "which":
@@ -287,8 +295,8 @@ def main(argv: Sequence[str]) -> int:
             return real(rest)
         elif arguments.lane == "differential":
             return differential(rest)
-        elif arguments.lane == "statefulsets":
-            return statefulsets(rest)
+        elif arguments.lane in PLAYED:
+            return side_by_side(arguments.lane, rest)
         else:
             return conformance(arguments)
     except (plane.Unavailable, LaneError) as e:

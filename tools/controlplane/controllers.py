@@ -1,7 +1,7 @@
 """Runs controllers of the embedded cluster against another API server: its kubelet, or all of them where it has none.
 
 python controllers.py --kubeconfig FILE [--nodes N] [--pods-per-node N] [--quiet]
-                      statefulset|claims|garbage|namespace|scheduler|kubelet...
+                      statefulset|deployment|replicaset|claims|garbage|namespace|scheduler|kubelet...
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from lwskit.embedded.controllers import claims, garbage, namespace, scheduler, statefulset
+from lwskit.embedded.controllers import claims, deployment, garbage, namespace, replicaset, scheduler, statefulset
 from lwskit.embedded.controllers.events import CoreRecorder
 from lwskit.embedded.controllers.kubelet import FIELD_MANAGER, Kubelet
 from lwskit.embedded.controllers.nodes import CAPACITY, NodeSpec
@@ -23,7 +23,7 @@ from lwskit.runtime.client.config import connect
 from lwskit.runtime.clock import RealClock, real_random
 from lwskit.runtime.errors import LwskitError
 
-NAMES = ("statefulset", "claims", "garbage", "namespace", "scheduler", "kubelet")
+NAMES = ("statefulset", "deployment", "replicaset", "claims", "garbage", "namespace", "scheduler", "kubelet")
 CONTROLLERS = "lwskit-controllers"
 KUBELET = "lwskit-kubelet"
 
@@ -35,6 +35,8 @@ async def run_controllers(client: Client, names: Sequence[str]) -> None:
     recorder = CoreRecorder(client, clock, CONTROLLERS)
     made = {
         "statefulset": lambda: statefulset.build(client, cache, clock, rng, recorder),
+        "deployment": lambda: deployment.build(client, cache, clock, rng, recorder),
+        "replicaset": lambda: replicaset.build(client, cache, clock, rng, recorder),
         "claims": lambda: claims.build(client, cache, clock, rng),
         "garbage": lambda: garbage.build(client, clock, rng, recorder),
         "namespace": lambda: namespace.build(client, cache, clock, rng),

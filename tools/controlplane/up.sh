@@ -3,7 +3,8 @@
 # Logs, pids and data are put into DIR; DIR/kubeconfig is the administrator's. Ready in about four seconds; down.sh DIR stops it.
 #
 # NODES=0 (default): no scheduler and no kubelet; a test plays them. NODES=N: the scheduler, and the embedded kubelet with N nodes.
-# CONTROLLERS=0: the API server and etcd alone. WITHOUT: controllers that are left out, of statefulset, garbage and namespace.
+# CONTROLLERS=0: the API server and etcd alone. WITHOUT: controllers that are left out, of statefulset, deployment, replicaset, garbage
+# and namespace.
 # Where BIN has no controller manager or scheduler, as with the assets of kubebuilder, those of the embedded cluster are run.
 # PYTHON names an interpreter that has lwskit; it is needed only for what comes from the embedded cluster.
 # APISERVER_ARGS, KCM_ARGS, SCHEDULER_ARGS and KUBELET_ARGS are further arguments, split at blanks.
@@ -78,7 +79,7 @@ embedded() { # NAME CONTROLLER...: controllers of the embedded cluster on this A
 
 common="--kubeconfig kubeconfig --authentication-kubeconfig kubeconfig --authorization-kubeconfig kubeconfig --leader-elect=false --secure-port 0"
 upstream='*,-node-lifecycle-controller' own=()
-for pair in statefulset:statefulset garbage:garbage-collector namespace:namespace; do
+for pair in statefulset:statefulset deployment:deployment replicaset:replicaset garbage:garbage-collector namespace:namespace; do
   case " ${WITHOUT:-} " in
     *" ${pair%%:*} "*) upstream+=",-${pair#*:}-controller" ;;
     *) own+=("${pair%%:*}") ;;

@@ -11,7 +11,16 @@ from typing import Protocol
 import structlog
 
 from lwskit.embedded.apiserver import ApiServer
-from lwskit.embedded.controllers import claims, garbage, kubelet, namespace, scheduler, statefulset
+from lwskit.embedded.controllers import (
+    claims,
+    deployment,
+    garbage,
+    kubelet,
+    namespace,
+    replicaset,
+    scheduler,
+    statefulset,
+)
 from lwskit.embedded.controllers.events import CoreRecorder
 from lwskit.embedded.controllers.kubelet import Kubelet
 from lwskit.embedded.controllers.kubelet_behaviour import Behaviour
@@ -26,7 +35,7 @@ from lwskit.runtime.events import Recorder
 from lwskit.runtime.kinds import CUSTOM_RESOURCE_DEFINITION
 from lwskit.runtime.objects import Obj
 
-CONTROLLERS = ("scheduler", "kubelet", "statefulset", "claims", "garbage", "namespace")
+CONTROLLERS = ("scheduler", "kubelet", "statefulset", "deployment", "replicaset", "claims", "garbage", "namespace")
 """What a cluster runs besides the API server, and what it can be made without."""
 MANAGER = "kube-controller-manager"
 """The field manager of the controllers, as on other clusters."""
@@ -145,10 +154,13 @@ class Cluster:
             waits.append(self.kubelet.ready)
         manager = self.client_for(MANAGER)
         cache = Cache(manager, clock, rng)
-        if "statefulset" not in self._without:
-            recorder = CoreRecorder(manager, clock, statefulset.COMPONENT)
-            run(recorder, "events of statefulset")
-            run(statefulset.build(manager, cache, clock, rng, recorder), "statefulset")
+        # What makes pods is told of a change first, as where every request of the other takes its time.
+        workloads = {"statefulset": statefulset, "replicaset": replicaset, "deployment": deployment}
+        for name, controller in workloads.items():
+            if name not in self._without:
+                recorder = CoreRecorder(manager, clock, controller.COMPONENT)
+                run(recorder, f"events of {name}")
+                run(controller.build(manager, cache, clock, rng, recorder), name)
         if "claims" not in self._without:
             run(claims.build(manager, cache, clock, rng), "claims")
         if "namespace" not in self._without:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lwskit.embedded import names, validate_claim, validate_meta, validate_pod
@@ -117,18 +117,38 @@ def _internal(rolling: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _share(value: Any, where: str) -> Iterator[FieldError]:
+    """A number or a percentage of at most 100."""
+    yield from _number(value, where)
+    yield from _at_most_all(value, where)
+
+
+def _number(value: Any, where: str) -> Iterator[FieldError]:
     """A number or a percentage."""
     if isinstance(value, str):
-        if not value.endswith("%") or not value[:-1].isdecimal():
+        if not _is_percentage(value):
             text = (
                 "a valid percent string must be a numeric string followed by an ending '%' "
                 "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
             )
             yield invalid_value(where, value, text)
-        elif int(value[:-1]) > 100:
-            yield invalid_value(where, value, "must not be greater than 100%")
     elif isinstance(value, int) and value < 0:
         yield invalid_value(where, value, _NOT_NEGATIVE)
+
+
+def _at_most_all(value: Any, where: str) -> Iterator[FieldError]:
+    if isinstance(value, str) and _is_percentage(value) and int(value[:-1]) > 100:
+        yield invalid_value(where, value, "must not be greater than 100%")
+
+
+def _amount(value: Any) -> int:
+    """The number in a number or a percentage, 0 for anything else."""
+    if isinstance(value, str):
+        return int(value[:-1]) if _is_percentage(value) else 0
+    return value or 0
+
+
+def _is_percentage(value: str) -> bool:
+    return value.endswith("%") and value[:-1].isascii() and value[:-1].isdecimal()
 
 
 def _deployment(spec: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -140,13 +160,20 @@ def _deployment(spec: Mapping[str, Any]) -> Iterator[FieldError]:
             text = "may not be specified when strategy `type` is 'Recreate'"
             yield forbidden_field(f"{where}.rollingUpdate", text)
     elif strategy.get("type") != "RollingUpdate":
-        yield not_supported(where, strategy.get("type"), ("Recreate", "RollingUpdate"))
+        shown = {"Type": strategy.get("type"), "RollingUpdate": None}
+        if rolling is not None:
+            shown["RollingUpdate"] = {k: rolling.get(k[0].lower() + k[1:], 0) for k in ("MaxUnavailable", "MaxSurge")}
+        yield not_supported(where, shown, ("Recreate", "RollingUpdate"))
     elif rolling is not None:
-        yield from _share(rolling.get("maxUnavailable"), f"{where}.rollingUpdate.maxUnavailable")
-        if rolling.get("maxUnavailable") in (0, "0%") and rolling.get("maxSurge") in (0, "0%"):
+        for name in ("maxUnavailable", "maxSurge"):
+            yield from _number(rolling.get(name), f"{where}.rollingUpdate.{name}")
+        if not (_amount(rolling.get("maxUnavailable")) or _amount(rolling.get("maxSurge"))):
             text = "may not be 0 when `maxSurge` is 0"
             yield invalid_value(f"{where}.rollingUpdate.maxUnavailable", rolling["maxUnavailable"], text)
+        yield from _at_most_all(rolling.get("maxUnavailable"), f"{where}.rollingUpdate.maxUnavailable")
     deadline = spec.get("progressDeadlineSeconds")
+    if deadline is not None and deadline < 0:
+        yield invalid_value("spec.progressDeadlineSeconds", deadline, _NOT_NEGATIVE)
     if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
         yield invalid_value("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
 
@@ -164,20 +191,48 @@ def update(new: Obj, old: Obj) -> Iterator[FieldError]:
 def stateful_status(new: Obj, old: Obj | None) -> Iterator[FieldError]:
     """The broken rules of a StatefulSet's changed status."""
     status: Mapping[str, Any] = new.get("status") or {}
+    yield from _collisions(status, old)
+    counts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+    yield from _counts(status, ("replicas", *counts, "observedGeneration", "collisionCount"), counts)
+    yield from _available(status, "status.readyReplicas")
+
+
+def deployment_status(new: Obj, old: Obj | None) -> Iterator[FieldError]:
+    """The broken rules of a Deployment's changed status."""
+    status: Mapping[str, Any] = new.get("status") or {}
+    counts = ("updatedReplicas", "readyReplicas", "availableReplicas")
+    more = ("unavailableReplicas", "terminatingReplicas", "collisionCount")
+    yield from _counts(status, ("observedGeneration", "replicas", *counts, *more), counts)
+    yield from _available(status, "readyReplicas")
+    yield from _collisions(status, old)
+
+
+def replica_set_status(new: Obj) -> Iterator[FieldError]:
+    """The broken rules of a ReplicaSet's changed status."""
+    status: Mapping[str, Any] = new.get("status") or {}
+    counts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+    yield from _counts(status, ("replicas", *counts, "observedGeneration", "terminatingReplicas"), counts)
+    yield from _available(status, "readyReplicas")
+
+
+def _collisions(status: Mapping[str, Any], old: Obj | None) -> Iterator[FieldError]:
     before = ((old or {}).get("status") or {}).get("collisionCount")
     if before is not None and (status.get("collisionCount") is None or status["collisionCount"] < before):
         yield invalid_value("status.collisionCount", status.get("collisionCount", 0), "cannot be decremented")
-    total = status.get("replicas", 0)
-    counts = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
-    for name in (*counts, "observedGeneration", "collisionCount"):
+
+
+def _counts(status: Mapping[str, Any], all_: Sequence[str], parts: Sequence[str]) -> Iterator[FieldError]:
+    for name in all_:
         if status.get(name, 0) < 0:
             yield invalid_value(f"status.{name}", status[name], _NOT_NEGATIVE)
-    for name in counts[1:]:
-        if status.get(name, 0) > total:
+    for name in parts:
+        if status.get(name, 0) > status.get("replicas", 0):
             yield invalid_value(f"status.{name}", status.get(name, 0), "cannot be greater than status.replicas")
+
+
+def _available(status: Mapping[str, Any], ready: str) -> Iterator[FieldError]:
     if status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
-        text = "cannot be greater than status.readyReplicas"
-        yield invalid_value("status.availableReplicas", status["availableReplicas"], text)
+        yield invalid_value("status.availableReplicas", status["availableReplicas"], f"cannot be greater than {ready}")
 
 
 def revision(new: Obj, old: Obj | None) -> Iterator[FieldError]:

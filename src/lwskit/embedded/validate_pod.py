@@ -18,6 +18,7 @@ from lwskit.embedded.failures import FieldError, forbidden_field, invalid_value,
 from lwskit.embedded.validate_container import Around, containers, images, init_containers
 from lwskit.embedded.validate_values import address, chosen, labels
 from lwskit.runtime.objects import Obj
+from lwskit.runtime.ranking import DELETION_COST, is_deletion_cost
 
 _RESTART = ("Always", "OnFailure", "Never")
 _SYSTEMS = ("linux", "windows")
@@ -188,11 +189,19 @@ def status(new: Obj, old: Obj | None) -> Iterator[FieldError]:
         yield invalid_value("status.podIPs", [{"IP": a.get("ip", "")} for a in addresses], text)
 
 
+def known_annotations(found: Mapping[str, str] | None, field: str) -> Iterator[FieldError]:
+    """The broken rules of those annotations of pods and templates that say something to Kubernetes."""
+    cost = (found or {}).get(DELETION_COST)
+    if cost is not None and not is_deletion_cost(cost):
+        yield invalid_value(f"{field}[{DELETION_COST}]", cost, "must be a 32bit integer")
+
+
 def template(found: Mapping[str, Any], field: str) -> Iterator[FieldError]:
     """The broken rules of a pod template."""
     meta = found.get("metadata") or {}
     yield from validate_meta.labels(meta.get("labels"), f"{field}.labels")
     yield from validate_meta.annotation_keys(meta.get("annotations"), f"{field}.annotations")
+    yield from known_annotations(meta.get("annotations"), f"{field}.annotations")
     yield from spec(found.get("spec") or {}, f"{field}.spec", template=True)
     if (found.get("spec") or {}).get("ephemeralContainers"):
         yield forbidden_field(f"{field}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")

@@ -10,12 +10,14 @@ from lwskit.embedded import crds, validate_apps, validate_core, validate_meta, v
 from lwskit.embedded.failures import FieldError, forbidden_field, invalid_value
 from lwskit.embedded.resources import Resource
 from lwskit.embedded.strategic import GO_TYPES, go_text
-from lwskit.runtime.objects import Obj
+from lwskit.runtime.objects import Obj, annotations_of
 
 Rules = Callable[[Obj, Obj | None], Iterable[FieldError]]
 
 
 def _pod(new: Obj, old: Obj | None) -> Iterable[FieldError]:
+    if old is None or not [*validate_pod.known_annotations(annotations_of(old), "")]:
+        yield from validate_pod.known_annotations(annotations_of(new), "metadata.annotations")
     yield from validate_pod.spec(new["spec"], "spec")
     if old is not None:
         yield from validate_pod.update(new, old)
@@ -46,6 +48,8 @@ _STATUS_RULES: dict[str, Rules] = {
     "/services": lambda new, old: validate_service.status(new),
     "/pods": validate_pod.status,
     "apps/statefulsets": lambda new, old: validate_apps.stateful_status(new, old),
+    "apps/deployments": lambda new, old: validate_apps.deployment_status(new, old),
+    "apps/replicasets": lambda new, old: validate_apps.replica_set_status(new),
 }
 _RULES: dict[str, Rules] = {
     "/pods": _pod,

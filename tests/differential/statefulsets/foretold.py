@@ -10,7 +10,7 @@ from lwskit.embedded.controllers.statefulset_pods import has_storage
 from lwskit.groups.forecast import Leader, Workload, next_round, settle_revision
 from lwskit.runtime.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET
 from lwskit.runtime.objects import Obj, Selector, controller_of, is_deleting, is_true, labels_of, uid_of
-from tests.differential.statefulsets.mirror import Place
+from tests.differential.side_by_side.mirror import Place
 from tests.differential.statefulsets.writes import SET, Write
 
 REVISION = "controller-revision-hash"

@@ -9,7 +9,7 @@ from typing import Any
 from lwskit.embedded.controllers.statefulset_pods import has_storage
 from lwskit.runtime.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET
 from lwskit.runtime.objects import Obj, controller_of, is_deleting, is_true, uid_of
-from tests.differential.statefulsets.mirror import Place
+from tests.differential.side_by_side.mirror import Place
 from tests.differential.statefulsets.writes import (
     BOSS,
     LONG_AGO,

@@ -7,7 +7,7 @@ from typing import Any
 
 from lwskit.runtime.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET
 from lwskit.runtime.objects import Obj, is_deleting, is_true
-from tests.differential.statefulsets.mirror import Place
+from tests.differential.side_by_side.mirror import Place
 
 _META = ("labels", "annotations", "generateName", "finalizers", "generation", "ownerReferences")
 _OF_REVISIONS = ("currentRevision", "updateRevision", "currentReplicas", "updatedReplicas")

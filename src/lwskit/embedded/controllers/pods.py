@@ -48,7 +48,7 @@ def is_available(pod: Mapping[str, Any], min_ready_seconds: int, now: datetime) 
     if not min_ready_seconds:
         return True
     since = ready_since(pod)
-    return since is not None and since + timedelta(seconds=min_ready_seconds) < now
+    return since is not None and since + timedelta(seconds=min_ready_seconds) <= now
 
 
 def is_unavailable(pod: Mapping[str, Any], min_ready_seconds: int, now: datetime) -> bool:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-from lwskit.embedded.controllers import adoption
+from lwskit.embedded.controllers import adoption, owned
 from lwskit.embedded.controllers import statefulset_revisions as history
 from lwskit.embedded.controllers.statefulset_plan import SetPlan, Snapshot, batches, decide, status_differs
 from lwskit.embedded.controllers.statefulset_pods import is_member
 from lwskit.runtime.cache.cache import Cache
-from lwskit.runtime.cache.informer import Informer
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.controller.builder import Builder
@@ -19,12 +18,10 @@ from lwskit.runtime.controller.handler import Handler, from_map
 from lwskit.runtime.errors import AlreadyExists, LwskitError
 from lwskit.runtime.execute import Executor, RecorderLike
 from lwskit.runtime.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET
-from lwskit.runtime.objects import Key, Obj, Selector, controller_of, is_deleting, key_of, labels_of, uid_of
+from lwskit.runtime.objects import Key, Obj, Selector, controller_of, key_of, labels_of, uid_of
 from lwskit.runtime.plan import Delete, OnError, Plan, UpdateStatus
 from lwskit.runtime.request import DONE, Request, Result
 
-OWNER_INDEX = "controller-uid"
-"""Objects by the UID of their controller; orphans under the empty string."""
 COMPONENT = "statefulset-controller"
 """Who the events of this controller are from."""
 
@@ -45,8 +42,7 @@ class StatefulSets:
         self._claims = cache.informer(PERSISTENT_VOLUME_CLAIM)
         self._executor = Executor(client, cache, recorder, clock, manager)
         for informer in (self._pods, self._revisions):
-            if not informer.store.has_index(OWNER_INDEX):
-                informer.add_index(OWNER_INDEX, _controller_uid)
+            owned.index(informer)
 
     async def reconcile(self, request: Request) -> Result:
         """One round for the set that the request names. Cancelling leaves the round half done, for the next one."""
@@ -79,45 +75,22 @@ class StatefulSets:
         return Result(after=plan.after) if plan.after else DONE
 
     async def _own_revisions(self, stateful_set: Obj) -> list[Obj] | None:
-        candidates = self._mine(self._revisions, stateful_set)
+        candidates = owned.candidates(self._revisions, stateful_set)
         selector = Selector.from_object(stateful_set["spec"].get("selector"))
         claims = adoption.claim(stateful_set, selector, candidates)
         if claims.adopt:
             adopted = [adoption.adoption(stateful_set, STATEFUL_SET, CONTROLLER_REVISION, r) for r in claims.adopt]
-            if not await self._may_adopt(stateful_set) or await self._execute(Plan(tuple(adopted))):
+            allowed = await owned.may_adopt(self._client, STATEFUL_SET, stateful_set)
+            if not allowed or await self._execute(Plan(tuple(adopted))):
                 return None
-            claims = adoption.claim(stateful_set, selector, self._mine(self._revisions, stateful_set))
+            claims = adoption.claim(stateful_set, selector, owned.candidates(self._revisions, stateful_set))
         return history.sort(claims.held)
 
     async def _own_pods(self, stateful_set: Obj) -> list[Obj] | None:
-        selector = Selector.from_object(stateful_set["spec"].get("selector"))
+        def belongs(pod: Obj) -> bool:
+            return is_member(stateful_set, pod)
 
-        def sort_out() -> adoption.Claims:
-            candidates = self._mine(self._pods, stateful_set)
-            return adoption.claim(stateful_set, selector, candidates, lambda pod: is_member(stateful_set, pod))
-
-        claims = sort_out()
-        if claims.adopt and not await self._may_adopt(stateful_set):
-            return None
-        actions = [adoption.adoption(stateful_set, STATEFUL_SET, POD, p) for p in claims.adopt]
-        actions += [adoption.release(stateful_set, POD, p) for p in claims.release]
-        if not actions:
-            return claims.held
-        if await self._execute(Plan(tuple(actions))):
-            return None
-        return sort_out().held
-
-    @staticmethod
-    def _mine(informer: Informer, stateful_set: Obj) -> Iterable[Obj]:
-        namespace = stateful_set["metadata"]["namespace"]
-        for uid in (uid_of(stateful_set), ""):
-            yield from informer.store.by_index(OWNER_INDEX, uid, namespace)
-
-    async def _may_adopt(self, stateful_set: Obj) -> bool:
-        """Whether the set still exists and is not being deleted, read live: adopting is not to be undone."""
-        meta = stateful_set["metadata"]
-        live = await self._client.get(STATEFUL_SET, meta["name"], meta["namespace"])
-        return uid_of(live) == uid_of(stateful_set) and not is_deleting(live)
+        return await owned.take(self._client, self._executor, stateful_set, STATEFUL_SET, self._pods, belongs)
 
     async def _choose(self, stateful_set: Obj, revisions: list[Obj]) -> tuple[Obj, Obj, int]:
         """The current and the update revision, the latter created or renumbered where needed; and the collisions."""
@@ -218,11 +191,6 @@ class StatefulSets:
             selector = Selector.from_object(candidate["spec"].get("selector"))
             if is_member(candidate, pod) and selector.requirements and selector.matches(labels_of(pod)):
                 yield Request(meta["namespace"], candidate["metadata"]["name"], STATEFUL_SET.kind)
-
-
-def _controller_uid(obj: Obj) -> list[str]:
-    ref = controller_of(obj)
-    return [ref["uid"] if ref else ""]
 
 
 def build(

@@ -398,7 +398,7 @@ class _Round:
             for since in (ready_since(p) for p in self.s.pods if not is_available(p, self.min_ready, self.s.now))
             if since is not None
         ]
-        # Availability needs more than the span to have passed.
+        # A timer may fire a moment early.
         return max(0.001, min(left, default=float(self.min_ready)) + 0.001)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from tests.differential.statefulsets.moves import Move
-from tests.differential.statefulsets.play import Played
+from tests.differential.side_by_side.game import Move
+from tests.differential.side_by_side.play import Played
 
 Recording = dict[str, Any]
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from lwskit.embedded.cluster import Cluster
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock, RealClock
+from lwskit.runtime.errors import ApiError
 from lwskit.runtime.kinds import NAMESPACE
 from lwskit.testing.virtual import VirtualClock
 from lwskit.testing.virtual import run as run_virtually
 from tests.differential.normal import differences
-from tests.differential.statefulsets.foretold import Foretold
-from tests.differential.statefulsets.mirror import Mirror, Place
-from tests.differential.statefulsets.moves import Move, Moves
-from tests.differential.statefulsets.state import state
-from tests.differential.statefulsets.writes import delete, make_boss, patch, send
+from tests.differential.side_by_side.game import Game, Move, Witness
+from tests.differential.side_by_side.mirror import Mirror, Place
 
 REST = 30.0
 """Virtual seconds after a move until the embedded cluster is taken to have come to rest."""
@@ -55,28 +54,29 @@ class Parting:
     lines: list[str]
 
 
-async def _do(client: Client, namespace: str, move: Move, clock: Clock, boss: str, foretold: Foretold) -> list[str]:
+async def _do(
+    game: Game, client: Client, namespace: str, move: Move, clock: Clock, given: str, place: Place, witness: Witness
+) -> list[str]:
     answers = []
     for number, write in enumerate(move):
         if number:
             # What the one before has brought about is to be seen by then.
             await asyncio.sleep(PAUSE)
-        said, obj = await send(client, namespace, write, clock, boss)
+        said, obj = await game.send(client, namespace, write, clock, given, place)
         answers.append(said)
-        foretold.wrote(write, said, obj)
+        witness.wrote(write, said, obj)
     return answers
 
 
-async def _embedded(given: Sequence[Move] | None, seed: int, profile: str, steps: int) -> list[Played]:
+async def _embedded(game: Game, given: Sequence[Move] | None, seed: int, steps: int) -> list[Played]:
     clock = VirtualClock()
-    rng = random.Random(seed)
-    moves = Moves(rng, profile)
+    moves = game.moves(random.Random(seed), game.profile(seed))
     played: list[Played] = []
     async with Cluster(clock, random.Random(1), nodes=0, without={"scheduler", "kubelet"}) as cluster:
         client = cluster.client_for("player")
         await client.create(NAMESPACE, {"metadata": {"name": "test"}})
-        boss = await make_boss(client, "test")
-        async with Mirror(client) as mirror:
+        start = await game.begin(client, "test", clock)
+        async with Mirror(client, game.kinds, game.place) as mirror:
             place = mirror.place("test")
             waiting = list(given or ())
             while waiting or (given is None and len(played) < steps):
@@ -84,29 +84,30 @@ async def _embedded(given: Sequence[Move] | None, seed: int, profile: str, steps
                     waiting = moves.next(place)
                 move = waiting.pop(0)
                 place.turn()
-                foretold = Foretold(place)
-                answers = await _do(client, "test", move, clock, boss, foretold)
+                witness = game.witness(place, clock)
+                answers = await _do(game, client, "test", move, clock, start, place, witness)
                 await asyncio.sleep(REST)
                 mirror.place("test")
-                wrong = foretold.wrong(place)
-                played.append(Played(move, answers, state(place), wrong, foretold.judged))
+                wrong = witness.wrong(place)
+                played.append(Played(move, answers, game.state(place, start), wrong, witness.judged))
     return played
 
 
-def play_embedded(seed: int, profile: str, steps: int) -> list[Played]:
+def play_embedded(game: Game, seed: int, steps: int) -> list[Played]:
     """Play random moves on an embedded cluster."""
-    return run_virtually(_embedded(None, seed, profile, steps))
+    return run_virtually(_embedded(game, None, seed, steps))
 
 
-def replay_embedded(moves: Sequence[Move]) -> list[Played]:
+def replay_embedded(game: Game, moves: Sequence[Move]) -> list[Played]:
     """Play these moves on an embedded cluster."""
-    return run_virtually(_embedded(moves, 0, "", 0))
+    return run_virtually(_embedded(game, moves, 0, 0))
 
 
 class Real:
     """A real cluster that moves are played on, many sequences at a time."""
 
-    def __init__(self, client: Client, mirror: Mirror, prefix: str) -> None:
+    def __init__(self, game: Game, client: Client, mirror: Mirror, prefix: str) -> None:
+        self._game = game
         self._client = client
         self._mirror = mirror
         self._prefix = prefix
@@ -125,19 +126,21 @@ class Real:
         namespace = f"{self._prefix}-{self._count}"
         await self._client.create(NAMESPACE, {"metadata": {"name": namespace}})
         try:
-            boss = await make_boss(self._client, namespace)
+            given = await self._game.begin(self._client, namespace, self._clock)
             place = self._mirror.place(namespace)
             wrong: list[list[str]] = []
             for number, step in enumerate(expected):
                 place.turn()
-                foretold = Foretold(place)
-                answers = await _do(self._client, namespace, step.move, self._clock, boss, foretold)
+                witness = self._game.witness(place, self._clock)
+                over = asyncio.get_running_loop().time() + self._game.rests
+                answers = await _do(self._game, self._client, namespace, step.move, self._clock, given, place, witness)
                 lines = differences(step.answers, answers, "answers")
-                lines = lines or await self._reached(namespace, place, step.state, patience)
+                lines = lines or await self._reached(namespace, place, given, step.state, patience)
+                await asyncio.sleep(max(0.0, over - asyncio.get_running_loop().time()))
                 if lines:
                     return wrong, Parting(number, lines)
-                wrong.append(foretold.wrong(place))
-                self.judged += foretold.judged
+                wrong.append(witness.wrong(place))
+                self.judged += witness.judged
             return wrong, None
         finally:
             await self._clear(namespace)
@@ -146,17 +149,20 @@ class Real:
         """Leave nothing behind that a controller would try again for ever."""
         place = self._mirror.place(namespace)
         for _ in range(CLEARINGS):
-            for kind in ("statefulsets", "pods", "persistentvolumeclaims"):
-                for name in list(place.objects[kind]):
-                    free = patch(kind, name, {"metadata": {"finalizers": None}})
-                    for write in (delete(kind, name, propagation="Orphan", grace_seconds=0), free):
-                        await send(self._client, namespace, write, self._clock, "")
+            for kind in self._game.kinds:
+                for name in list(place.of(kind)):
+                    with suppress(ApiError):
+                        await self._client.delete(kind, name, namespace, propagation="Orphan", grace_seconds=0)
+                    with suppress(ApiError):
+                        await self._client.patch(kind, name, {"metadata": {"finalizers": None}}, namespace)
             await asyncio.sleep(QUIET)
             if not any(place.objects.values()):
                 break
         await self._client.delete(NAMESPACE, namespace)
 
-    async def _reached(self, namespace: str, place: Place, wanted: dict[str, Any], patience: float) -> list[str]:
+    async def _reached(
+        self, namespace: str, place: Place, given: str, wanted: dict[str, Any], patience: float
+    ) -> list[str]:
         """Wait until the namespace is as wanted, and for a while stays so; the differences if it does not."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + patience
@@ -166,7 +172,7 @@ class Real:
             now = loop.time()
             self._mirror.place(namespace)
             place.changed.clear()
-            found = differences(wanted, state(place))
+            found = differences(wanted, self._game.state(place, given))
             if found:
                 since = None
             elif since is None:
