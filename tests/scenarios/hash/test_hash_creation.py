@@ -9,12 +9,19 @@ from lwskit.api import names
 from lwskit.groups.identity import group_key
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import DEPLOYMENT, EVENT, POD, REPLICA_SET, SERVICE, STATEFUL_SET
-from lwskit.runtime.objects import annotations_of, condition_of, controller_of, is_true, labels_of, uid_of
+from lwskit.runtime.objects import Obj, annotations_of, condition_of, controller_of, is_true, labels_of, uid_of
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.observer import Observer
 from tests.scenarios.hash.support import Group, HashSets
 from tests.scenarios.support import env_of, pod_template, revision_key
 from tests.scenarios.test_requests import none_failed, summary, writes
+
+
+def owner_uid(obj: Obj) -> str:
+    """The UID of an object's controller."""
+    owner = controller_of(obj)
+    assert owner is not None
+    return owner["uid"]
 
 
 async def test_a_new_set(cluster: TestCluster, sets: HashSets):
@@ -67,7 +74,7 @@ async def test_the_identity_of_a_group(cluster: TestCluster, sets: HashSets):
     assert names.POD_DELETION_COST_ANNOTATION not in annotations_of(group.leader)
     (workers,) = (await sets.workers()).values()
     assert workers["metadata"]["name"] == group.host
-    assert controller_of(workers)["uid"] == uid_of(group.leader)
+    assert owner_uid(workers) == uid_of(group.leader)
     assert workers["spec"]["serviceName"] == "llm"
     assert workers["spec"]["ordinals"] == {"start": 1}
     notes = workers["spec"]["template"]["metadata"]["annotations"]
@@ -105,7 +112,7 @@ async def test_each_group_with_a_service_of_its_own(cluster: TestCluster, sets: 
         assert group.leader is not None
         assert group.leader["spec"]["subdomain"] == group.host
         service = await cluster.get(SERVICE, group.host)
-        assert controller_of(service)["uid"] == uid_of(group.leader)
+        assert owner_uid(service) == uid_of(group.leader)
         assert service["spec"]["selector"][names.GROUP_INDEX_LABEL] == group.key
         assert env_of(group.workers[0])["LWS_LEADER_ADDRESS"] == f"{group.host}.{group.host}.{cluster.namespace}"
 

@@ -11,7 +11,7 @@ from lwskit.groups import counters, hashed, revisions, services
 from lwskit.groups.hashed import Counts
 from lwskit.groups.model import SetSnapshot
 from lwskit.runtime.objects import Obj, labels_of
-from lwskit.runtime.plan import Apply, Create, Delete, Modify, Plan, UpdateStatus
+from lwskit.runtime.plan import Apply, Create, Delete, Emit, Modify, Plan, UpdateStatus
 from lwskit.runtime.request import Result
 from tests.unit.groups.hash_objects import HASHED, KEY, NOW, deployment, hash_lws, key, leader, pool_of
 
@@ -29,7 +29,7 @@ def decide(lws: Obj, **fields: Any) -> Plan:
 
 
 def kinds(plan: Plan) -> list[str]:
-    return [f"{type(a).__name__} {a.kind.kind}" for a in plan.actions if not hasattr(a, "event")]
+    return [f"{type(a).__name__} {a.kind.kind}" for a in plan.actions if not isinstance(a, Emit)]
 
 
 def status_of(plan: Plan) -> Obj:
@@ -116,10 +116,9 @@ def test_a_changed_template_is_a_new_revision_and_not_available() -> None:
     revision = revision_of(before)
     name = labels_of(revision)[names.REVISION_LABEL]
     lws = hash_lws(image="b")
-    counts = {"replicas": 2, "readyReplicas": 2, "updatedReplicas": 2}
     pool = pool_of(*living(name, 2)).state_of(KEY)
     seen = {"revisions": [revision], "pool": pool, "shared_service": services.shared_service(lws)}
-    plan = decide(lws, workload=deployment(before, name, **counts), **seen)
+    plan = decide(lws, workload=deployment(before, name, replicas=2, readyReplicas=2, updatedReplicas=2), **seen)
     assert kinds(plan) == ["Create ControllerRevision", "Apply Deployment", "UpdateStatus LeaderWorkerSet"]
     create, apply, _ = plan.actions
     assert isinstance(create, Create)
@@ -132,7 +131,7 @@ def test_a_changed_template_is_a_new_revision_and_not_available() -> None:
     # Applied, and not looked at yet.
     after = decide(
         lws,
-        workload=deployment(lws, new, observed=False, **counts),
+        workload=deployment(lws, new, observed=False, replicas=2, readyReplicas=2, updatedReplicas=2),
         **{**seen, "revisions": [revision, {**create.obj, "metadata": {**create.obj["metadata"], "uid": "rev-2"}}]},
     )
     assert kinds(after) == ["Apply Deployment", "UpdateStatus LeaderWorkerSet"]
@@ -167,9 +166,9 @@ D = tuple[int, int, int]
 
 
 def counted(d: D, pods: list[Obj], *, replicas: int = 2, observed: bool = True, revision: str = "r1") -> Counts:
-    lws = hash_lws(replicas=replicas)
-    counts = dict(zip(("replicas", "readyReplicas", "updatedReplicas"), d, strict=True))
-    now = HASHED.observe(deployment(lws, revision, observed=observed, **counts))
+    live = deployment(hash_lws(replicas=replicas), revision, observed=observed)
+    live["status"] |= dict(zip(("replicas", "readyReplicas", "updatedReplicas"), d, strict=True))
+    now = HASHED.observe(live)
     return hashed.count(now, pool_of(*pods).state_of(KEY), replicas, "r1")
 
 
