@@ -35,6 +35,24 @@ SETTLE = 0.1
 decided in between would be written, told in an event, and be out of date at once."""
 
 
+class SetsReconciler:
+    """Reconciles sets, each in its mode.
+
+    Raises ConfigurationError when built with a backend of leaders that cannot serve its mode.
+    """
+
+    def __init__(self, watches: Watches, executor: Executor, clock: Clock, stats: SetStats | None = None) -> None:
+        stats = stats or SetStats()
+        self._sets = watches.sets.store
+        self._ordinal = OrdinalReconciler(watches, executor, clock, stats)
+        self._hashed = HashReconciler(watches, executor, clock, stats)
+
+    async def __call__(self, request: Request) -> Result:
+        """Reconcile one set. Raises what its reconciler raises; cancelling ends it between writes."""
+        lws = self._sets.get(request.key)
+        return await (self._hashed if lws is not None and spec.is_hashed(lws) else self._ordinal)(request)
+
+
 def set_controller(
     watches: Watches,
     executor: Executor,
@@ -44,15 +62,8 @@ def set_controller(
     stats: SetStats | None = None,
 ) -> Controller:
     """The controller `leaderworkerset`: `concurrency` sets at once, whatever their mode (20 §2.1, 30 §3)."""
-    stats = stats or SetStats()
-    ordinal = OrdinalReconciler(watches, executor, clock, stats)
-    hashed = HashReconciler(watches, executor, clock, stats)
-
-    async def reconcile(request: Request) -> Result:
-        lws = watches.sets.store.get(request.key)
-        return await (hashed if lws is not None and spec.is_hashed(lws) else ordinal)(request)
-
-    builder = Builder(reconcile, clock=clock, rng=rng, name="leaderworkerset")
+    reconciler = SetsReconciler(watches, executor, clock, stats)
+    builder = Builder(reconciler, clock=clock, rng=rng, name="leaderworkerset")
     builder.for_(watches.sets)
     for informer in watches.workloads.values():
         builder.watches(informer, set_requests)

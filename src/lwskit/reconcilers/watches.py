@@ -97,9 +97,9 @@ class Watches:
     def workers_concern_leader(self, event: Event) -> bool:
         """Whether an event about workers concerns their leader: they appeared, went or changed hands, or in Hash mode
         became ready or unready all together. The rest of their status concerns the set."""
-        if not isinstance(event, Update) or workload_came_or_went(event):
+        if workload_came_or_went(event):
             return True
-        if not _is_of_key(event.new):
+        if not isinstance(event, Update) or not _is_of_key(event.new):
             return False
         observe = self.backends.workers.observe
         return observe(event.old).ready != observe(event.new).ready
