@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+import pytest
+
 from lwskit.api import names
 from lwskit.groups.identity import group_key
 from lwskit.groups.kinds import LEADER_WORKER_SET
@@ -127,6 +129,7 @@ def told(pods: Observer, group: Group) -> list[tuple[str, str]]:
     return found
 
 
+@pytest.mark.undisturbed("it looks at each condition that is written")
 async def test_a_leader_is_ready_with_its_group(cluster: TestCluster, sets: HashSets):
     """30 §18 line 26: False with the workers' StatefulSet, True when all are available, False when one is not."""
     async with cluster.observe(POD) as pods:
@@ -173,6 +176,7 @@ async def test_sub_groups(cluster: TestCluster, sets: HashSets):
     assert labels_of(group.leader or {})[names.SUBGROUP_INDEX_LABEL] == "0"
 
 
+@pytest.mark.undisturbed("it counts requests")
 async def test_requests_for_a_set(cluster: TestCluster, sets: HashSets):
     """For each group what Ordinal mode writes, and besides one patch of the gate and two of the condition."""
     await sets.running()
@@ -198,6 +202,7 @@ async def test_requests_for_a_set(cluster: TestCluster, sets: HashSets):
     assert reads == []
 
 
+@pytest.mark.undisturbed("it counts requests")
 async def test_a_set_at_rest(cluster: TestCluster, sets: HashSets):
     """30 §18 lines 7, 40: nothing is written about a set at rest, whatever its watches do."""
     await sets.running()

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from lwskit.api import names
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import annotations_of, is_deleting, uid_of
@@ -55,6 +57,7 @@ async def stay(sets: HashSets, *groups: Group) -> None:
     await sets.cluster.consistently(check, duration=2)
 
 
+@pytest.mark.undisturbed("it waits for events")
 async def test_a_replacement_waits_for_the_pods_of_the_group_before(cluster: TestCluster, sets: HashSets):
     """30 §18 lines 18, 19, 21: it is deferred with an event while pods of the former group exist, then admitted."""
     await sets.running(replicas=2, size=2)
