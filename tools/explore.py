@@ -21,7 +21,7 @@ from lwskit.manager import undertest
 from lwskit.testing.cluster import ClusterOptions
 from lwskit.testing.disturbances import parse_names
 from lwskit.testing.explore import Report, explore
-from tests.exploration.drivers import LIVES
+from tests.exploration.hash_lives import ALL_LIVES
 from tests.exploration.settings import SETTINGS
 
 ROOT = Path(__file__).parents[1]
@@ -40,8 +40,7 @@ def quiet() -> None:
 
 def one_life(name: str, disturbances: Sequence[str], sample: int | None, seed: int) -> Report:
     """Explore one life. Raises ExplorationFailed when it fails undisturbed."""
-    life = next(life for life in LIVES if life.name == name)
-    compared = SETTINGS.compared if life.same_pods else replace(SETTINGS.compared, made=())
+    life = next(life for life in ALL_LIVES if life.name == name)
     settings = replace(
         SETTINGS,
         services=(),
@@ -49,7 +48,7 @@ def one_life(name: str, disturbances: Sequence[str], sample: int | None, seed: i
         crds=crds(),
         options=ClusterOptions(without=frozenset(), nodes=3),
         disturbances=disturbances,
-        compared=compared,
+        compared=life.compared(SETTINGS.compared),
     )
     return explore(life.scenario(), settings, sample=sample, seed=seed)
 
@@ -57,7 +56,7 @@ def one_life(name: str, disturbances: Sequence[str], sample: int | None, seed: i
 def lives(disturbances: Sequence[str], sample: int | None, seed: int, jobs: int, chosen: str) -> Iterator[Report]:
     """The reports of all lives whose names contain `chosen`, as they are made."""
     with ProcessPoolExecutor(jobs, initializer=quiet) as pool:
-        names = [life.name for life in LIVES if chosen in life.name]
+        names = [life.name for life in ALL_LIVES if chosen in life.name]
         for future in as_completed([pool.submit(one_life, name, disturbances, sample, seed) for name in names]):
             yield future.result()
 

@@ -25,7 +25,7 @@ workers of a group and recreates groups. What they and the admission of pods wri
 overwritten, or taken for their own. [Lint](lint.md#labels-annotations-and-variables) warns of that. The last column is
 the version of LeaderWorkerSet that has the name: {reference.EARLIER} stands for that version and earlier ones.
 
-{reference.NOT_YET[1:-1].capitalize()}, in brackets: it belongs to Hash mode, to
+{reference.NOT_YET[1:-1].capitalize()}, in brackets: it belongs to
 `spec.scheduling` or to a scheduler provider. This version [does not serve them](operating.md#what-is-served) and
 writes no such thing; the name is reserved all the same.
 """

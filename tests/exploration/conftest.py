@@ -12,7 +12,7 @@ from lwskit.manager import undertest
 from lwskit.runtime.objects import Obj
 from lwskit.testing.cluster import ClusterOptions, Runnable
 from lwskit.testing.explore import Settings
-from tests.exploration.drivers import LIVES
+from tests.exploration.hash_lives import ALL_LIVES
 from tests.exploration.settings import SETTINGS
 
 ROTATION = 3
@@ -24,7 +24,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "life" in metafunc.fixturenames:
         option = metafunc.config.option
         asked = option.explore or option.disturb or option.explore_sample is not None
-        lives = LIVES if asked else LIVES[option.explore_seed % ROTATION :: ROTATION]
+        lives = ALL_LIVES if asked else ALL_LIVES[option.explore_seed % ROTATION :: ROTATION]
         metafunc.parametrize("life", lives, ids=lambda life: life.name)
 
 

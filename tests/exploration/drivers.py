@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lwskit.api import names
@@ -17,6 +17,8 @@ from lwskit.runtime.errors import NotFound
 from lwskit.runtime.kinds import NODE, POD, SERVICE, STATEFUL_SET
 from lwskit.runtime.objects import Obj
 from lwskit.testing.cluster import TestCluster
+from lwskit.testing.endstate import Compared
+from tests.exploration.settings import drawn
 from tests.scenarios.support import set_object
 
 WHILE = 90.0
@@ -35,6 +37,14 @@ class Life:
 
     drive: Drive
     same_pods: bool = True
+    drawn: bool = False
+    """Whether its groups are named by keys, which are drawn."""
+
+    def compared(self, compared: Compared) -> Compared:
+        """What of two of its runs is compared, of what is compared in general."""
+        if not self.same_pods:
+            compared = replace(compared, made=())
+        return drawn(compared) if self.drawn else compared
 
     @property
     def name(self) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 
 from lwskit.api import names
 from lwskit.groups import budget, counters, ownership, restarts
 from lwskit.groups.identity import is_leader
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.runtime.kinds import POD, STATEFUL_SET, Kind
+from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET, Kind
 from lwskit.runtime.objects import Obj, controller_of, is_deleting, labels_of, uid_of
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.endstate import Compared
@@ -70,6 +72,29 @@ def _objects(cluster: TestCluster, kind: Kind) -> list[Obj]:
 
 def _changes(cluster: TestCluster, kind: Kind) -> Iterator[tuple[str, Obj]]:
     return cluster.server.backend.store.changes(_table(cluster, kind))
+
+
+_KEY = re.compile(r"[0-9a-f]{40}")
+_HOST = re.compile(r"\bllm-[0-9a-f]{8}(-[0-9a-z]{7,10})?\b")
+"""What is named by a key; the revisions of a StatefulSet are too, by a hash of a template that has the key."""
+
+
+def without_keys(text: str) -> str:
+    """A text without the keys of groups, which are drawn, and what is named by them."""
+    return _HOST.sub("llm-<key>", _KEY.sub("<key>", text))
+
+
+def normalise_drawn(obj: Obj) -> Obj:
+    """The same for sets in Hash mode: the revisions of their StatefulSets are labelled with a hash over a key."""
+    if obj.get("kind") == CONTROLLER_REVISION.kind:
+        labels = {k: v for k, v in labels_of(obj).items() if k != "controller.kubernetes.io/hash"}
+        return {**obj, "metadata": {**obj["metadata"], "labels": labels}}
+    return normalise(obj)
+
+
+def drawn(compared: Compared) -> Compared:
+    """The same comparison for sets in Hash mode."""
+    return replace(compared, normalise=normalise_drawn, text=without_keys)
 
 
 SETTINGS = Settings(services=(playing,), compared=Compared(normalise=normalise), known=known)

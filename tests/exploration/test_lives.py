@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from lwskit.testing.explore import Report, Settings
 from tests.exploration.drivers import Life
@@ -14,8 +13,6 @@ SAMPLE = 2
 
 def test_life(explore: Callable[..., Report], exploration_settings: Settings, life: Life) -> None:
     """Wherever it is disturbed, the same objects are there at the end, made as often."""
-    compared = exploration_settings.compared
-    if not life.same_pods:
-        compared = replace(compared, made=())
+    compared = life.compared(exploration_settings.compared)
     report = explore(life.scenario(), sample=SAMPLE, compared=compared)
     assert report.writes

@@ -6,6 +6,7 @@ A backend of leaders and workers as another package would write it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from itertools import count, islice
 from typing import Any
 
@@ -118,7 +119,7 @@ class FleetLeaders:
         """Where the fleet has leaders."""
         return ordinals_of(obj["spec"])
 
-    def rank(self, pods: Sequence[Obj]) -> list[Victim]:
+    def rank(self, pods: Sequence[Obj], now: datetime) -> list[Victim]:
         """The highest ordinal goes first."""
         last = sorted(pods, key=lambda pod: -int(pod["metadata"]["name"].rpartition("-")[2]))
         return [Victim(pod["metadata"]["name"], uid_of(pod), "the last of the fleet goes first") for pod in last]

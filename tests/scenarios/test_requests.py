@@ -102,7 +102,7 @@ async def test_a_set_at_rest(cluster: TestCluster, sets: Sets):
     cluster.cut_watches()
     await cluster.consistently(lambda: None, duration=6)
     assert writes(cluster)[before:] == []
-    assert cluster.interceptors[0].open_watches == 6
+    assert cluster.interceptors[0].open_watches == 7
 
 
 async def test_a_lost_worker(cluster: TestCluster, sets: Sets):

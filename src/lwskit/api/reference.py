@@ -23,9 +23,9 @@ ADMISSION: Final = "admission of pods"
 CONTROLLERS: Final = f"{BOTH}, {ADMISSION}"
 SCHEDULING: Final = "scheduler provider"
 NOT_YET: Final = "(not yet)"
-"""Marks what belongs to Hash mode or `spec.scheduling`, which this version does not serve."""
+"""Marks what belongs to `spec.scheduling`, which this version does not serve."""
 
-_WORKLOADS: Final = "StatefulSets, their pods"
+_WORKLOADS: Final = "StatefulSets, Deployments, their pods"
 _PODS: Final = "all pods"
 _LEADERS: Final = "leader pods"
 _WORKERS: Final = "worker pods"
@@ -50,7 +50,7 @@ class Entry:
 LABELS: Final = (
     Entry(
         names.NAME_LABEL,
-        f"everything that belongs to a set: StatefulSets, pods, Services, revisions, PodGroups {NOT_YET}",
+        f"everything that belongs to a set: StatefulSets, Deployments, pods, Services, revisions, PodGroups {NOT_YET}",
         "name of the set",
         CONTROLLERS,
         f"{BOTH}, {ADMISSION}, selectors of Services and StatefulSets",
@@ -66,7 +66,7 @@ LABELS: Final = (
     Entry(
         names.GROUP_INDEX_LABEL,
         f"pods, StatefulSets of workers, Services of one group, PodGroups {NOT_YET}",
-        f"ordinal of the group; the group key in Hash mode {NOT_YET}",
+        "ordinal of the group; the group key in Hash mode",
         f"{ADMISSION} (leaders), {GROUPS} (workers)",
         f"{BOTH}, {ADMISSION}, selectors",
     ),
@@ -87,7 +87,7 @@ LABELS: Final = (
     ),
     Entry(
         names.ROLE_LABEL,
-        f"StatefulSets, not their pods; PodGroups of one role {NOT_YET}",
+        f"StatefulSets and Deployments, not their pods; PodGroups of one role {NOT_YET}",
         f"`{names.ROLE_LEADER}` or `{names.ROLE_WORKER}`",
         BOTH,
         "people and other programs",
@@ -202,7 +202,7 @@ ANNOTATIONS: Final = (
         names.GROUP_IDENTITY_ANNOTATION,
         "pods in Hash mode",
         f"`{names.IDENTITY_HASH}`",
-        f"{BOTH} {NOT_YET}",
+        BOTH,
         f"{GROUPS}, {ADMISSION}",
         NEWEST,
     ),
@@ -258,7 +258,7 @@ ANNOTATIONS: Final = (
         names.POD_DELETION_COST_ANNOTATION,
         "leader pods in Hash mode that wait at their gate",
         f"`{names.GATED_DELETION_COST}`: they are removed first",
-        f"{ADMISSION}, {GROUPS} {NOT_YET}",
+        f"{ADMISSION}, {GROUPS}",
         "ReplicaSet controller",
         NEWEST,
     ),
@@ -305,7 +305,7 @@ GATES: Final = (
         names.GROUP_READY_GATE,
         "leader pods in Hash mode, as readiness gate and condition",
         "whether the whole group is ready",
-        f"{GROUPS} {NOT_YET}",
+        GROUPS,
         "Deployment controller",
         NEWEST,
     ),

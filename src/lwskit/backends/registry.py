@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 
+from lwskit.backends.deployment import DeploymentLeaders
 from lwskit.backends.statefulset import StatefulSetLeaders, StatefulSetWorkers
+from lwskit.groups import spec
 from lwskit.groups.ports import LeaderBackend, WorkerBackend
 from lwskit.runtime.errors import ConfigurationError
+from lwskit.runtime.objects import Obj
 
 ENTRY_POINTS = "lwskit.backends"
 DEFAULT = "statefulset"
@@ -15,10 +18,23 @@ DEFAULT = "statefulset"
 
 @dataclass(frozen=True, slots=True)
 class Backends:
-    """How the sets that one reconciler serves exist in the cluster."""
+    """How the sets that one manager serves exist in the cluster."""
 
     leaders: LeaderBackend
+    """The leaders of sets whose groups have ordinals."""
     workers: WorkerBackend
+    """The workers of all groups."""
+    hashed: LeaderBackend = field(default_factory=DeploymentLeaders)
+    """The leaders of sets whose groups are told apart by keys."""
+
+    @property
+    def leading(self) -> tuple[LeaderBackend, LeaderBackend]:
+        """Both backends of leaders."""
+        return self.leaders, self.hashed
+
+    def leaders_of(self, lws: Obj | None) -> LeaderBackend:
+        """The backend of a set's leaders; that of Ordinal sets for one that is not known."""
+        return self.hashed if lws is not None and spec.is_hashed(lws) else self.leaders
 
 
 def _built_in() -> dict[str, Backends]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from lwskit.api import names
@@ -84,7 +85,7 @@ class StatefulSetLeaders:
         start = (obj["spec"].get("ordinals") or {}).get("start", 0)
         return range(start, start + obj["spec"].get("replicas", 1))
 
-    def rank(self, pods: Sequence[Obj]) -> list[Victim]:
+    def rank(self, pods: Sequence[Obj], now: datetime) -> list[Victim]:
         """The highest ordinal goes first (Kubernetes documentation: StatefulSets, scaling)."""
         return [
             Victim(pod["metadata"]["name"], uid_of(pod), f"a StatefulSet removes the highest ordinal first, here {n}")

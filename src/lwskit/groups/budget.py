@@ -177,10 +177,16 @@ def _kept(pod: Obj) -> Obj | None:
 # Marked leaders -------------------------------------------------------------------------------------------------------
 
 
-def reconcile_marked(snapshot: MemberSnapshot, lws: Obj, leader: Obj, leaders: LeaderBackend) -> Decision:
-    """What becomes of a group that was marked: it is let go, recovered, kept, or terminated to the end (20 §12.4)."""
+def reconcile_marked(
+    snapshot: MemberSnapshot, lws: Obj, leader: Obj, leaders: LeaderBackend, released: Unwanted
+) -> Decision:
+    """What becomes of a group that was marked: it is let go, recovered, kept, or terminated to the end (20 §12.4).
+
+    `released` says whether it is to be let go because nobody wants it any more.
+    """
     name, index = leader["metadata"]["name"], _index(leader)
-    unwanted = _unwanted(lws, leader, snapshot.workload, leaders)
+    found = released(snapshot, lws, leader, leaders)
+    unwanted = found.why
     recovers = is_deleting(leader) and annotations_of(leader).get(names.RECOVER_ANNOTATION) == "true"
     if is_deleting(leader) and not unwanted and not recovers:
         return Plan(
@@ -190,18 +196,18 @@ def reconcile_marked(snapshot: MemberSnapshot, lws: Obj, leader: Obj, leaders: L
     keys = ((POD, key_of(leader)), (LEADER_WORKER_SET, key_of(lws)), workload)
     if not snapshot.live.issuperset(keys):
         return NeedFresh(keys, "a group without a restart left is touched only as it is now")
-    if unwanted:
+    if unwanted and not found.with_count:
         return Plan(release(snapshot, leader, unwanted), note=unwanted)
-    if not recovers:
+    if not unwanted and not recovers:
         return terminate(snapshot, lws, leader)
     try:
         counters.read(lws)
     except DecisionError as error:
         return unreadable(lws, error)
     key = counters.key_of_group(leader)
-    why = f"group {index} was asked to recover"
+    why = unwanted or f"group {index} was asked to recover"
     reset = Modify(
-        why=f"{why}: its restarts are counted from 0 again",
+        why=f"{why}: its restarts are counted from 0 again" if recovers else f"{why}, nor are its restarts",
         kind=LEADER_WORKER_SET,
         key=key_of(lws),
         change=counters.dropped(lambda live: [key], uid_of(lws)),
@@ -210,13 +216,30 @@ def reconcile_marked(snapshot: MemberSnapshot, lws: Obj, leader: Obj, leaders: L
     return Plan((reset, *release(snapshot, leader, why)), note=why)
 
 
-def _unwanted(lws: Obj, leader: Obj, workload: Obj | None, leaders: LeaderBackend) -> str:
-    """Why a marked group is not wanted any more, empty if it is."""
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Why a marked group is not wanted any more, empty if it is; and whether its count of restarts goes with it."""
+
+    why: str = ""
+    with_count: bool = False
+
+
+WANTED = Release()
+Unwanted = Callable[[MemberSnapshot, Obj, Obj, LeaderBackend], Release]
+"""Tells for the set and a marked leader of it whether its group is still wanted."""
+
+
+def unwanted(snapshot: MemberSnapshot, lws: Obj, leader: Obj, leaders: LeaderBackend) -> Release:
+    """Why a marked group of a set in Ordinal mode is not wanted any more."""
+    return Release(_reason(lws, leader, snapshot.workload, leaders))
+
+
+def _reason(lws: Obj, leader: Obj, workload: Obj | None, leaders: LeaderBackend) -> str:
     if workload is None:
         return ""
     text, name = _index(leader), leader["metadata"]["name"]
     owner = controller_of(leader)
-    if owner is not None and owner["uid"] != uid_of(workload) and _older(leader, lws):
+    if owner is not None and owner["uid"] != uid_of(workload) and is_older(leader, lws):
         return f"leader {name} is of an earlier set of this name"
     if not (text.isascii() and text.isdigit()):
         return ""
@@ -229,7 +252,7 @@ def _unwanted(lws: Obj, leader: Obj, workload: Obj | None, leaders: LeaderBacken
     return f"group {text} is updated to revision {now.revision}"
 
 
-def _older(pod: Obj, lws: Obj) -> bool:
+def is_older(pod: Obj, lws: Obj) -> bool:
     """Whether a pod was made before the set. Times are whole seconds in one format, so texts compare like them."""
     return pod["metadata"].get("creationTimestamp", "") < lws["metadata"].get("creationTimestamp", "")
 

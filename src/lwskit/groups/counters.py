@@ -98,6 +98,36 @@ def dropped(gone: Callable[[Obj], Collection[str]], uid: str) -> Change:
     return change
 
 
+def not_owned(counters: Mapping[str, int], revision: str, owned: Collection[str]) -> list[str]:
+    """The counters of a revision that none of the groups `owned` has: the highest first, then by their keys."""
+    found = [key for key in counters if key.rpartition("/")[0] == revision and key.rpartition("/")[2] not in owned]
+    return sorted(found, key=lambda key: (-counters[key], key))
+
+
+def to_hand_over(counters: Mapping[str, int], key: str, owned: Collection[str]) -> str:
+    """The counter that the group of counter `key` takes over, empty if it has one or none is free."""
+    if key in counters:
+        return ""
+    return next(iter(not_owned(counters, key.rpartition("/")[0], owned)), "")
+
+
+def handed_over(key: str, owned: Collection[str], uid: str) -> Change:
+    """A change that gives the group of counter `key` the highest count of its revision that no group `owned` has."""
+
+    def change(lws: Obj) -> Obj | None:
+        if uid_of(lws) != uid:
+            return None
+        found = read(lws)
+        former = to_hand_over(found, key, owned)
+        if not former:
+            return None
+        moved = {key if k == former else k: count for k, count in found.items()}
+        leaders = {k: leader for k, leader in _leaders(lws).items() if k != former}
+        return _noted(written(lws, moved), names.GROUP_RESTART_LEADERS_ANNOTATION, leaders)
+
+    return change
+
+
 def gone_for_good(lws: Mapping[str, Any], limit: int, kept: Collection[int], current: str) -> Collection[str]:
     """The counters of a set that nothing will ask for again: of removed groups, and with `current`, the key of the only
     revision that is left, those of other revisions.

@@ -8,8 +8,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lwskit.api import names
-from lwskit.groups import budget, gates, ownership, placement, restarts, revisions, services, spec, templates
-from lwskit.groups.identity import is_leader
+from lwskit.groups import (
+    budget,
+    gates,
+    hashbudget,
+    ownership,
+    placement,
+    readiness,
+    restarts,
+    revisions,
+    services,
+    spec,
+    templates,
+    turns,
+)
+from lwskit.groups.identity import has_hash_identity, is_leader
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import DecisionError, MemberSnapshot
 from lwskit.groups.ports import LeaderBackend, Scheduler, WorkerBackend
@@ -34,7 +47,6 @@ from lwskit.runtime.plan import (
     Delete,
     Emit,
     Event,
-    Modify,
     NeedFresh,
     OnError,
     Plan,
@@ -69,7 +81,8 @@ def decide(
     if snapshot.namespace is not None and is_deleting(snapshot.namespace):
         return budget.release_all(snapshot, pod, "the namespace is being deleted, which waits for its pods")
     if is_leader(pod) and budget.is_exhausted(pod):
-        return budget.reconcile_marked(snapshot, lws, pod, leaders)
+        released = hashbudget.unwanted if has_hash_identity(pod) else budget.unwanted
+        return budget.reconcile_marked(snapshot, lws, pod, leaders, released)
     stray = budget.release_stray(snapshot, pod) if not is_leader(pod) else None
     if stray is not None:
         return stray
@@ -81,10 +94,12 @@ def decide(
     verdict = restarts.judge(snapshot, pod, lws, workers.kind)
     if verdict.decision is not None:
         return verdict.decision
+    if is_leader(pod) and restarts.is_over(pod):
+        return _over(lws, pod, verdict.hold)
     if not is_leader(pod):
         return _held(Plan(note=verdict.note), verdict.hold)
     try:
-        return _held(_furnish(snapshot, lws, pod, workers, scheduler), verdict.hold)
+        return _held(_furnish(snapshot, lws, pod, leaders, workers, scheduler), verdict.hold)
     except DecisionError as error:
         if not verdict.hold.actions:
             raise
@@ -118,7 +133,12 @@ def _without_set(snapshot: MemberSnapshot, pod: Obj) -> Decision:
 
 
 def _furnish(
-    snapshot: MemberSnapshot, lws: Obj, leader: Obj, workers: WorkerBackend, scheduler: Scheduler | None
+    snapshot: MemberSnapshot,
+    lws: Obj,
+    leader: Obj,
+    leaders: LeaderBackend,
+    workers: WorkerBackend,
+    scheduler: Scheduler | None,
 ) -> Decision:
     """What a leader's group needs: Service, what its scheduler wants, workers (specification: 20 §10.2 from item 8)."""
     name = leader["metadata"]["name"]
@@ -131,13 +151,10 @@ def _furnish(
         actions += scheduler.group_actions(group_lws, leader)
 
     if gates.is_gated(leader):
-        blocked = gates.waits_for(leader, snapshot.set_pods)
-        if blocked:
-            note = f"Leader pod {name} waits for {blocked} terminating group(s) to be removed before scheduling"
-            event = _event(lws, leader, names.EVENT_GROUP_REPLACEMENT_DEFERRED, note, action=names.ACTION_UPDATE)
-            actions.append(Emit(why="a leader that is not scheduled says what it waits for", event=event))
-            return Plan(tuple(actions), Result(after=_GATE_DELAY, reason=note), note)
-        actions.append(_admitted(lws, leader))
+        turn = turns.of(snapshot, lws, leader, leaders)
+        actions += turn.actions
+        if not turn.admitted:
+            return Plan(tuple(actions), Result(after=_GATE_DELAY, reason=turn.why), turn.why)
 
     def plan(note: str, result: Result | None = None) -> Plan:
         return Plan(tuple(actions), result or Result(), note)
@@ -145,16 +162,22 @@ def _furnish(
     size = spec.size(group_lws) if revision is not None else restarts.size_told(leader, lws)
     if size == 1:
         return plan("the group is its leader alone")
-    if spec.startup_policy(lws) == names.STARTUP_LEADER_READY and not is_true(leader, "Ready"):
+    hashed = has_hash_identity(leader)
+    # In Hash mode the leader's Ready waits for its workers.
+    wanted = "ContainersReady" if hashed else "Ready"
+    if spec.startup_policy(lws) == names.STARTUP_LEADER_READY and not is_true(leader, wanted):
         return plan("workers are made when their leader is ready")
     if revision is None:
         reason = f"the revision of leader pod {name} is not known yet"
         return plan(reason, Result(after=_REVISION_DELAY, reason=reason))
     topology, node_selector = spec.exclusive_topology(lws), None
     if snapshot.workers is not None:
+        if hashed and not ownership.owned_by_leader(snapshot.workers, leader):
+            return _taken(snapshot.workers, leader, workers, tuple(actions))
         if controller_of(snapshot.workers) is None:
             actions.append(_orphaned(lws, leader, snapshot.workers))
         if not _is_behind(snapshot.workers, leader, workers):
+            actions += readiness.written(leader, workers.observe(snapshot.workers).ready, snapshot.now)
             return plan(_existing_workers(snapshot.workers, leader))
     elif snapshot.bereft == uid_of(leader) and (POD, key_of(leader)) not in snapshot.live:
         # The collector removes workers after their leader, but the news of the two come in no order.
@@ -179,6 +202,7 @@ def _furnish(
         actions.append(_updated(lws, leader, workers, workers.render(group)))
         return plan(f"workers follow leader pod {name}, which was updated where it is")
     actions.append(_workers(lws, leader, workers, workers.render(group)))
+    actions += readiness.written(leader, False, snapshot.now)
     return plan(f"{group.replicas} workers are made for leader pod {name}")
 
 
@@ -200,6 +224,25 @@ def _leaving(found: Obj | None, leader: Obj, workers: WorkerBackend) -> Plan:
         errors={"NotFound": OnError.IGNORE, "Conflict": OnError.REQUEUE},
     )
     return Plan((end,), note=note)
+
+
+def _over(lws: Obj, leader: Obj, hold: budget.Hold) -> Decision:
+    """The end of a group in Hash mode whose leader has failed for good: its ReplicaSet has made another one and leaves
+    this one lying, and its workers with it (specification: 30 §10)."""
+    name, index = leader["metadata"]["name"], labels_of(leader).get(names.GROUP_INDEX_LABEL, "")
+    if hold.after > 0:
+        return _held(Plan(note=f"leader pod {name} has failed"), hold)
+    note = f"Leader pod {name} failed, deleted it to replace group {index}"
+    end = Delete(
+        why=f"leader pod {name} has failed for good, and another one takes its place once group {index} is gone",
+        kind=POD,
+        key=key_of(leader),
+        uid=uid_of(leader),
+        propagation="Foreground",
+        on_success=_event(lws, leader, names.EVENT_RECREATE_GROUP, note, action=names.ACTION_DELETE),
+        errors={"NotFound": OnError.IGNORE, "Conflict": OnError.REQUEUE},
+    )
+    return Plan((end,))
 
 
 def _is_behind(found: Obj, leader: Obj, workers: WorkerBackend) -> bool:
@@ -226,6 +269,13 @@ def _existing_workers(workers: Obj, leader: Obj) -> str:
     if ownership.owned_by_leader(workers, leader):
         return f"the group has its workers in {name}"
     return f"workers {name} of the leader before are still being removed; new ones are made after that"
+
+
+def _taken(found: Obj, leader: Obj, workers: WorkerBackend, actions: tuple[AnyAction, ...]) -> Plan:
+    """The workers' name is made of the first digits of a key: two groups may have the same, or the former one goes."""
+    told = f"worker {workers.kind.kind.lower()} {key_of(found)} is not controlled by leader pod"
+    error = DecisionError(f"{told} {leader['metadata']['name']}; delete that pod to give its group another name")
+    return Plan(actions, Result(error=error), str(error))
 
 
 def _orphaned(lws: Obj, leader: Obj, workers: Obj) -> Emit:
@@ -266,21 +316,8 @@ def _workers(lws: Obj, leader: Obj, workers: WorkerBackend, obj: Obj) -> Create:
         obj=obj,
         on_success=_event(lws, leader, names.EVENT_GROUPS_PROGRESSING, done),
         on_failure=_event(lws, leader, names.EVENT_FAILED_CREATE, failed, "Warning"),
-        errors={"AlreadyExists": OnError.IGNORE},
-    )
-
-
-def _admitted(lws: Obj, leader: Obj) -> Modify:
-    """Lift the gate of a leader whose turn it is (specification: 20 §10.5)."""
-    name, uid = leader["metadata"]["name"], uid_of(leader)
-    note = f"Leader pod {name} admitted for scheduling"
-    return Modify(
-        why=f"no group is in the way of leader pod {name} any more",
-        kind=POD,
-        key=key_of(leader),
-        change=lambda fresh: gates.without_gate(fresh) if uid_of(fresh) == uid else None,
-        on_success=_event(lws, leader, names.EVENT_GROUP_REPLACEMENT_ADMITTED, note, action=names.ACTION_UPDATE),
-        errors={"NotFound": OnError.REQUEUE, "Conflict": OnError.REQUEUE},
+        # What follows in Hash mode is about these workers, and not about some that were made already.
+        errors={"AlreadyExists": OnError.REQUEUE if has_hash_identity(leader) else OnError.IGNORE},
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from lwskit.groups.poolstate import NO_POOL, PoolState
 from lwskit.groups.row import COUNTED as COUNTED
 from lwskit.groups.row import EXHAUSTED as EXHAUSTED
 from lwskit.groups.row import READY as READY
@@ -155,6 +156,10 @@ class LeaderState:
     deleting: bool
     settled: bool = True
     """False while a leader that gets lost would be made of an older template, although none of the others is."""
+    status_ready: int = 0
+    """Ready leaders, as its status counts them; only for kinds that roll out by themselves."""
+    status_updated: int = 0
+    """Leaders of its current template, as its status counts them; only for kinds that roll out by themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +198,8 @@ class LeaderPlan:
     claims: tuple[Obj, ...] = ()
     retention: Obj | None = None
     revision: str = ""
+    pace: Mapping[str, int | str] = field(default_factory=dict)
+    """`maxUnavailable` and `maxSurge` as the set has them, for kinds that roll out by themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +244,12 @@ class SetSnapshot:
     shared_service: Obj | None = None
     """The Service with the set's name."""
     state: SetState = SetState()
+    """The groups of a set in Ordinal mode."""
+    pool: PoolState = NO_POOL
+    """The groups of a set in Hash mode."""
+    owned: frozenset[str] = frozenset()
+    """In Hash mode, where restarts have been counted: keys of the groups of the leader workload's revision that are
+    alive or kept without a restart left."""
     led_by: str = ""
     """The kind that leads the set if it is none of this manager's; looked for only where there is no `workload`."""
     healthy: bool = True
@@ -276,7 +289,14 @@ class MemberSnapshot:
     namespace: Obj | None = None
     """The pod's Namespace."""
     set_pods: Sequence[Obj] = ()
-    """For a leader at its gate: all pods with the set's name label."""
+    """For a leader at its gate in Ordinal mode: all pods with the set's name label."""
+    pool: PoolState = NO_POOL
+    """For a leader in Hash mode: all groups of the set."""
+    owned: frozenset[str] = frozenset()
+    """For a leader at its gate in Hash mode, where restarts have been counted: keys of the groups of its revision that
+    are alive or kept without a restart left."""
+    told: int = 0
+    """For how many groups this process last said that the leader waits at its gate."""
     node: Obj | None = None
     """The leader's Node, once a NeedFresh has asked for it."""
     bereft: str = ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 from typing import Literal, Protocol
 
@@ -93,8 +94,8 @@ class LeaderBackend(Protocol):
         """The ordinals of the leaders that the object asks for, ascending."""
         ...
 
-    def rank(self, pods: Sequence[Obj]) -> list[Victim]:
-        """In which order leaders go when there are fewer, first to go first."""
+    def rank(self, pods: Sequence[Obj], now: datetime) -> list[Victim]:
+        """In which order leaders go at `now` when there are fewer, first to go first."""
         ...
 
 

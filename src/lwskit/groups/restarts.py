@@ -12,9 +12,10 @@ from typing import Any
 
 from lwskit.api import names
 from lwskit.groups import budget, counters, ownership, spec
-from lwskit.groups.identity import is_leader
+from lwskit.groups.identity import has_hash_identity, is_leader
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import MemberSnapshot
+from lwskit.groups.pool import has_ended
 from lwskit.runtime.kinds import POD, Kind
 from lwskit.runtime.objects import (
     Key,
@@ -83,6 +84,11 @@ def size_told(pod: Mapping[str, Any], lws: Obj) -> int:
     return int(text) if text.isascii() and text.isdigit() else spec.size(lws)
 
 
+def is_over(leader: Obj) -> bool:
+    """Whether a leader in Hash mode has ended: a ReplicaSet makes another one, and nobody removes this one."""
+    return has_hash_identity(leader) and has_ended(leader) and not is_deleting(leader)
+
+
 def judge(snapshot: MemberSnapshot, pod: Obj, lws: Obj, workers: Kind) -> Verdict:
     """Apply a set's restart policy, and the budget that comes with it, to one of its pods.
 
@@ -90,14 +96,15 @@ def judge(snapshot: MemberSnapshot, pod: Obj, lws: Obj, workers: Kind) -> Verdic
     are asked for fresh before a leader is deleted, and the owner of a lost worker if the cache lacks it: what the cache
     has not seen yet must not hide a loss. Raises DecisionError for a worker that tells no leader.
     """
-    lost = snapshot.deleted or is_deleting(pod)
+    over = is_leader(pod) and is_over(pod)
+    lost = snapshot.deleted or is_deleting(pod) or over
     if not recreates(lws):
         return Verdict(None, "the restart policy recreates no groups")
     leader = snapshot.leader
     pending = _unfinished(lws, leader) if leader is not None else ""
     if not (lost or restarted(pod) or pending):
         return Verdict(None, "no pod was lost or restarted")
-    if not pending and after_start(lws) and starting(snapshot.group_pods, size_told(pod, lws)):
+    if not pending and not over and after_start(lws) and starting(snapshot.group_pods, size_told(pod, lws)):
         return Verdict(None, "the group has not started yet, so the policy leaves it alone")
     if leader is None:
         ownership.leader_name(pod)
@@ -138,7 +145,8 @@ def cause(snapshot: MemberSnapshot, decision: Decision) -> str:
     if snapshot.leader is not None and budget.cause_of_pending(snapshot.leader):
         return AFTER_BACKOFF
     restarts = any(restarted(pod) for pod in (snapshot.pod, *snapshot.group_pods))
-    return POD_LOST if snapshot.deleted or is_deleting(snapshot.pod) or not restarts else CONTAINER_RESTART
+    lost = snapshot.deleted or is_deleting(snapshot.pod) or is_over(snapshot.pod)
+    return POD_LOST if lost or not restarts else CONTAINER_RESTART
 
 
 def _unfinished(lws: Obj, leader: Obj) -> str:

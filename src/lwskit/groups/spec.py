@@ -37,6 +37,16 @@ def identity(lws: _Set) -> str:
     return lws["spec"].get("groupIdentity") or names.IDENTITY_ORDINAL
 
 
+def is_hashed(lws: _Set) -> bool:
+    """Whether groups are told apart by keys."""
+    return identity(lws) == names.IDENTITY_HASH
+
+
+def replacement_policy(lws: _Set) -> str:
+    """When the next group may take the place of one that goes: PostTermination or Immediate."""
+    return lws["spec"].get("groupReplacementPolicy") or names.REPLACEMENT_POST_TERMINATION
+
+
 def startup_policy(lws: _Set) -> str:
     """When the workers of a group are made: LeaderCreated or LeaderReady."""
     return lws["spec"].get("startupPolicy") or names.STARTUP_LEADER_CREATED
@@ -82,18 +92,24 @@ def partition(lws: _Set) -> int:
     return _rolling(lws).get("partition") or names.DEFAULT_PARTITION
 
 
+def rolling_update(lws: _Set) -> tuple[int | str, int | str]:
+    """`maxUnavailable` and `maxSurge` as they are written, integers or percentages."""
+    found = _rolling(lws)
+    unavailable, surge = found.get("maxUnavailable"), found.get("maxSurge")
+    return (
+        names.DEFAULT_MAX_UNAVAILABLE if unavailable is None else unavailable,
+        names.DEFAULT_MAX_SURGE if surge is None else surge,
+    )
+
+
 def max_unavailable(lws: _Set) -> int:
     """Groups that a rollout may take down, of the replicas wanted now; percentages are rounded down."""
-    value = _rolling(lws).get("maxUnavailable")
-    value = names.DEFAULT_MAX_UNAVAILABLE if value is None else value
-    return scaled(value, replicas(lws), up=False, field="maxUnavailable")
+    return scaled(rolling_update(lws)[0], replicas(lws), up=False, field="maxUnavailable")
 
 
 def max_surge(lws: _Set) -> int:
     """Groups that a rollout may add, at most as many as are wanted; percentages are rounded up."""
-    value = _rolling(lws).get("maxSurge")
-    value = names.DEFAULT_MAX_SURGE if value is None else value
-    return min(scaled(value, replicas(lws), up=True, field="maxSurge"), replicas(lws))
+    return min(scaled(rolling_update(lws)[1], replicas(lws), up=True, field="maxSurge"), replicas(lws))
 
 
 def scaled(value: int | str, total: int, *, up: bool, field: str) -> int:

@@ -72,6 +72,22 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """The numbers of groups that a status shows."""
+
+    wanted: int
+    created: int
+    """Leaders that the leader workload counts."""
+    ready: int
+    updated: int
+
+    @classmethod
+    def of(cls, counts: Counts, created: int) -> Shown:
+        """Those of groups that were counted here."""
+        return cls(counts.replicas, created, counts.ready, counts.updated)
+
+
+@dataclass(frozen=True, slots=True)
 class Requested:
     """A condition as the counts ask for it. An empty reason keeps that of the stored condition, and its message."""
 
@@ -105,24 +121,35 @@ def requested(counts: Counts, stored: Sequence[Mapping[str, Any]] = ()) -> list[
     if counts.rolling:
         found = [_update_in_progress(), _progressing()]
     elif counts.available:
-        found = [Requested(names.CONDITION_AVAILABLE, True, names.REASON_ALL_GROUPS_READY, names.MESSAGE_AVAILABLE)]
+        found = [_available()]
     elif degraded:
-        stopped = Requested(names.CONDITION_PROGRESSING, False, exceeded, names.MESSAGE_DEGRADED)
         found = [
             Requested(names.CONDITION_AVAILABLE, False, exceeded, names.MESSAGE_NOT_AVAILABLE),
-            _progressing() if counts.progressing else stopped,
+            _progressing() if counts.progressing else _stopped(),
             Requested(names.CONDITION_UPDATE_IN_PROGRESS, False, exceeded, names.MESSAGE_NO_UPDATE_IN_PROGRESS),
         ]
     else:
-        found = [_progressing()]
-        if _is_true(stored, names.CONDITION_UPDATE_IN_PROGRESS):
-            found.append(Requested(names.CONDITION_UPDATE_IN_PROGRESS, False))
-    if degraded:
-        return [*found, Requested(names.CONDITION_DEGRADED, True, exceeded, names.MESSAGE_DEGRADED)]
-    return [
-        *found,
-        Requested(names.CONDITION_DEGRADED, False, names.REASON_AS_EXPECTED, names.MESSAGE_NOT_DEGRADED),
-    ]
+        found = [_progressing(), *_no_longer_updating(stored)]
+    return [*found, _degraded(degraded)]
+
+
+def requested_of_pool(
+    *, updating: bool, available: bool, progressing: bool, degraded: bool, stored: Sequence[Mapping[str, Any]] = ()
+) -> list[Requested]:
+    """The conditions of a set in Hash mode, in order (specification: 30 §12)."""
+    exceeded = names.REASON_RESTART_BUDGET_EXCEEDED
+    goes_on = _progressing() if progressing else _stopped()
+    unavailable = Requested(names.CONDITION_AVAILABLE, False, exceeded, names.MESSAGE_NOT_AVAILABLE)
+    if updating:
+        found = [*([unavailable] if degraded else []), _update_in_progress(), goes_on]
+    elif available:
+        found = [_available()]
+    elif degraded:
+        no_update = Requested(names.CONDITION_UPDATE_IN_PROGRESS, False, exceeded, names.MESSAGE_NO_UPDATE_IN_PROGRESS)
+        found = [unavailable, goes_on, no_update]
+    else:
+        found = [_progressing(), *_no_longer_updating(stored)]
+    return [*found, _degraded(degraded)]
 
 
 def headline(found: Sequence[Requested]) -> Requested:
@@ -164,17 +191,17 @@ def _merge_one(merged: list[Obj], request: Requested, generation: int, now: str)
                 other |= {"status": "False", "lastTransitionTime": now, "observedGeneration": generation}
 
 
-def new_status(lws: Obj, counts: Counts, created: int, conditions: Sequence[Obj]) -> Obj:
-    """The set's status: `created` is how many leaders the leader workload counts. Specification: 20 §8.1."""
+def new_status(lws: Obj, shown: Shown, conditions: Sequence[Obj]) -> Obj:
+    """The set's status. Specification: 20 §8.1, 30 §12."""
     name = lws["metadata"]["name"]
     old = lws.get("status") or {}
     selector = old.get("hpaPodSelector") or f"{names.NAME_LABEL}={name},{names.WORKER_INDEX_LABEL}={names.LEADER_INDEX}"
     new = {
         **old,
         "conditions": list(conditions),
-        "replicas": created,
-        "readyReplicas": counts.ready,
-        "updatedReplicas": counts.updated,
+        "replicas": shown.created,
+        "readyReplicas": shown.ready,
+        "updatedReplicas": shown.updated,
         "hpaPodSelector": selector,
         "observedGeneration": lws["metadata"].get("generation", 0),
     }
@@ -188,9 +215,9 @@ def pause(old: Mapping[str, Any], new: Mapping[str, Any], replicas: int) -> floa
     return min(LONGEST_PAUSE, replicas * PAUSE)
 
 
-def note(found: Sequence[Requested], counts: Counts) -> str:
+def note(found: Sequence[Requested], shown: Shown) -> str:
     """The note of the event about a change of conditions."""
-    return f"{headline(found).message}, with {counts.ready} groups ready of total {counts.replicas} groups"
+    return f"{headline(found).message}, with {shown.ready} groups ready of total {shown.wanted} groups"
 
 
 def stamp(moment: datetime) -> str:
@@ -200,6 +227,28 @@ def stamp(moment: datetime) -> str:
 
 def _progressing() -> Requested:
     return Requested(names.CONDITION_PROGRESSING, True, names.REASON_GROUPS_PROGRESSING, names.MESSAGE_PROGRESSING)
+
+
+def _stopped() -> Requested:
+    exceeded = names.REASON_RESTART_BUDGET_EXCEEDED
+    return Requested(names.CONDITION_PROGRESSING, False, exceeded, names.MESSAGE_DEGRADED)
+
+
+def _available() -> Requested:
+    return Requested(names.CONDITION_AVAILABLE, True, names.REASON_ALL_GROUPS_READY, names.MESSAGE_AVAILABLE)
+
+
+def _degraded(degraded: bool) -> Requested:
+    if degraded:
+        reason, message = names.REASON_RESTART_BUDGET_EXCEEDED, names.MESSAGE_DEGRADED
+    else:
+        reason, message = names.REASON_AS_EXPECTED, names.MESSAGE_NOT_DEGRADED
+    return Requested(names.CONDITION_DEGRADED, degraded, reason, message)
+
+
+def _no_longer_updating(stored: Sequence[Mapping[str, Any]]) -> list[Requested]:
+    updated = _is_true(stored, names.CONDITION_UPDATE_IN_PROGRESS)
+    return [Requested(names.CONDITION_UPDATE_IN_PROGRESS, False)] if updated else []
 
 
 def _update_in_progress() -> Requested:

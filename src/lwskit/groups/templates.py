@@ -6,10 +6,12 @@ Specification: 20 §5 (leaders), §10.4 (workers).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from lwskit.api import names
 from lwskit.groups import accelerators, ownership, spec
+from lwskit.groups.identity import has_hash_identity
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import DecisionError, GroupPlan, LeaderPlan
 from lwskit.runtime.kinds import PERSISTENT_VOLUME_CLAIM, POD
@@ -18,6 +20,7 @@ from lwskit.runtime.objects import Obj, annotations_of, controller_reference, ke
 _COUNTERS = frozenset({names.GROUP_RESTART_COUNTS_ANNOTATION, names.GROUP_RESTART_LEADERS_ANNOTATION})
 _CLAIM_FIELDS = ("accessModes", "storageClassName", "volumeMode")
 _CLAIM_RESOURCES = ("requests", "limits")
+_COUNTS = (names.GROUP_RESTART_COUNTS_ANNOTATION, names.GROUP_RESTART_LEADERS_ANNOTATION)
 _LARGEST = 2**31 - 1
 """The largest number that a workload can have."""
 
@@ -57,6 +60,34 @@ def leader_plan(lws: Obj, revision: str, *, partition: int, replicas: int) -> Le
     )
 
 
+def hashed_leader_plan(lws: Obj, revision: str) -> LeaderPlan:
+    """The workload of the leaders of a set in Hash mode: it surges and rolls by itself, so it is told no more than what
+    the set says. The counts of restarts on the set are not carried over: they would be changes of the workload.
+
+    Specification: 30 §4.
+    """
+    plan = leader_plan(lws, revision, partition=0, replicas=spec.replicas(lws))
+    notes = {key: value for key, value in plan.annotations.items() if key not in _COUNTS}
+    return replace(plan, annotations=notes, template=_hashed(plan.template, plan.name, spec.size(lws)), pace=_pace(lws))
+
+
+def _hashed(template: Obj, subdomain: str, size: int) -> Obj:
+    """A leader template as a Hash set has it: with a subdomain, which only StatefulSets add, and with the gate that
+    makes a leader ready no sooner than its group."""
+    metadata = template["metadata"]
+    notes = {**metadata["annotations"], names.GROUP_IDENTITY_ANNOTATION: names.IDENTITY_HASH}
+    pod = {**template["spec"], "subdomain": subdomain}
+    gates = [*(pod.get("readinessGates") or ())]
+    if size > 1 and all(gate.get("conditionType") != names.GROUP_READY_GATE for gate in gates):
+        pod["readinessGates"] = [*gates, {"conditionType": names.GROUP_READY_GATE}]
+    return {**template, "metadata": {**metadata, "annotations": notes}, "spec": pod}
+
+
+def _pace(lws: Obj) -> dict[str, int | str]:
+    unavailable, surge = spec.rolling_update(lws)
+    return {"maxUnavailable": unavailable, "maxSurge": surge}
+
+
 def group_plan(lws: Obj, group_lws: Obj, leader: Obj, node_selector: Mapping[str, str] | None = None) -> GroupPlan:
     """The workload of one group's workers.
 
@@ -81,6 +112,8 @@ def group_plan(lws: Obj, group_lws: Obj, leader: Obj, node_selector: Mapping[str
         names.LEADER_NAME_ANNOTATION: leader["metadata"]["name"],
         names.LEADER_ADDRESS_ANNOTATION: f"{host}.{subdomain}.{namespace}",
     }
+    if has_hash_identity(leader):
+        notes[names.GROUP_IDENTITY_ANNOTATION] = names.IDENTITY_HASH
     if accelerators.requests_tpus(leader):
         notes[names.LEADER_REQUESTS_TPUS_ANNOTATION] = "true"
     return GroupPlan(

@@ -115,7 +115,6 @@ AT_NEXT_RESTART: Final = Code("LWS502", "at-next-restart")
 CLAIMS_IMMUTABLE: Final = Code("LWS503", "claims-immutable")
 GROUPS_REMOVED: Final = Code("LWS504", "groups-removed")
 
-HASH_NOT_SERVED: Final = Code("LWS601", "hash-not-served")
 SCHEDULING_NOT_SERVED: Final = Code("LWS602", "scheduling-not-served")
 
 CODES: Final = {code.code: code for code in list(globals().values()) if isinstance(code, Code)}

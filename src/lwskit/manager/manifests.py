@@ -88,7 +88,7 @@ def roles(backends: Backends | None = None, namespace: str = DEFAULT_NAMESPACE) 
     Of the last two one is the manager's, to ask who may read its metrics, the other is for those who read them.
     """
     used = backends or registry.find()
-    rules = dict.fromkeys((*RULES, *used.leaders.rbac, *used.workers.rbac))
+    rules = dict.fromkeys((*RULES, *(r for b in used.leading for r in b.rbac), *used.workers.rbac))
     return [
         _role("ClusterRole", {"name": MANAGER_ROLE}, rules),
         _role("Role", {"name": ELECTION_ROLE, "namespace": namespace}, ELECTION_RULES),

@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lwskit.api import names
-from lwskit.groups import gates, identity, member, ownership, restarts
+from lwskit.groups import gates, identity, member, ownership, restarts, turns
 from lwskit.groups.model import DecisionError, MemberSnapshot
+from lwskit.groups.poolstate import NO_POOL
 from lwskit.reconcilers.stats import SetStats
 from lwskit.reconcilers.watches import BY_GROUP, BY_SET, PodWork, Watches, group_of_pod, read
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.execute import Executor, Fresh, reconcile
 from lwskit.runtime.kinds import NAMESPACE, NODE, POD
-from lwskit.runtime.objects import Key, Obj, controller_of, labels_of, uid_of
+from lwskit.runtime.objects import Key, Obj, annotations_of, controller_of, labels_of, uid_of
 from lwskit.runtime.plan import Decision, Plan
 from lwskit.runtime.request import Request, Result
 
@@ -28,6 +29,8 @@ class GroupReconciler:
         self._executor = executor
         self._clock = clock
         self._stats = stats or SetStats()
+        self._told: dict[str, int] = {}
+        """For how many groups each leader in Hash mode at its gate was last said to wait, by UID."""
 
     async def __call__(self, request: Request) -> Result:
         """Observe, decide, execute. Raises what the decision or a request raises; cancelling ends it between writes."""
@@ -40,15 +43,28 @@ class GroupReconciler:
 
         result = await reconcile(lambda fresh: self.observe(request, fresh), decide, self._executor)
         snapshot, decision = made[-1]
+        self._remember(snapshot)
         # A plan that stopped half-way has another result than its own.
         if isinstance(decision, Plan) and result is decision.result and (cause := restarts.cause(*made[-1])):
             self._stats.restarted(Key(request.namespace, ownership.set_name(snapshot.pod or {})), cause)
         return result
 
+    def _remember(self, snapshot: MemberSnapshot) -> None:
+        """Note what a leader at its gate was last said to wait for; others are forgotten."""
+        if snapshot.pod is None:
+            return
+        lws, blocked = snapshot.lws, 0
+        if lws is not None and not snapshot.deleted and gates.is_gated(snapshot.pod):
+            blocked = turns.blocked_by(snapshot, lws, snapshot.pod, self._watches.backends.leaders_of(lws))
+        if blocked:
+            self._told[uid_of(snapshot.pod)] = blocked
+        else:
+            self._told.pop(uid_of(snapshot.pod), None)
+
     def decide(self, snapshot: MemberSnapshot) -> Decision:
         """What to do about it: pure."""
         backends = self._watches.backends
-        return member.decide(snapshot, backends.leaders, backends.workers)
+        return member.decide(snapshot, backends.leaders_of(snapshot.lws), backends.workers)
 
     def observe(self, request: Request, fresh: Fresh) -> MemberSnapshot:
         """All that a decision about the pod is made from, without a request to the server."""
@@ -62,12 +78,15 @@ class GroupReconciler:
         is_leader = identity.is_leader(pod)
         leader = self._leader(pod, fresh)
         head = pod if is_leader else leader
-        kind = watches.backends.leaders.kind
+        lws = read(fresh, watches.sets.kind, set_key, watches.sets.store)
+        kind = watches.backends.leaders_of(lws).kind
+        hashed = is_leader and identity.has_hash_identity(pod)
+        counted = lws is not None and names.GROUP_RESTART_COUNTS_ANNOTATION in annotations_of(lws)
         return MemberSnapshot(
             now=self._clock.now(),
             pod=pod,
             deleted=request.deleted,
-            lws=read(fresh, watches.sets.kind, set_key, watches.sets.store),
+            lws=lws,
             leader=leader,
             owner=None if is_leader else self._owner(pod, fresh),
             workers=self._workload(Key(namespace, ownership.workers_name(head)), fresh) if head is not None else None,
@@ -76,7 +95,10 @@ class GroupReconciler:
             revisions=watches.revisions.store.by_index(BY_SET, set_key.name, namespace),
             namespace=read(fresh, NAMESPACE, Key("", namespace), watches.namespaces.store),
             group_pods=watches.pods.store.by_index(BY_GROUP, "/".join(group_of_pod(pod)), namespace),
-            set_pods=self._pods_of_set(set_key) if is_leader and gates.is_gated(pod) else (),
+            set_pods=self._pods_of_set(set_key) if is_leader and not hashed and gates.is_gated(pod) else (),
+            pool=watches.pool.state_of(set_key) if hashed else NO_POOL,
+            owned=watches.pool.owned(set_key, ownership.revision_key(pod)) if hashed and counted else frozenset(),
+            told=self._told.get(uid_of(pod), 0),
             node=read(fresh, NODE, Key("", (pod.get("spec") or {}).get("nodeName", ""))),
             bereft=work.bereft if work is not None else "",
             live=frozenset(fresh),

@@ -5,28 +5,20 @@ What is decided stands in `lwskit.groups.ordinal`; this is observing for it and 
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 
-from lwskit.groups import identity, ordinal, ownership
+from lwskit.groups import ordinal
 from lwskit.groups.model import SetSnapshot
+from lwskit.reconcilers.sets import SetReconciler
 from lwskit.reconcilers.stats import SetStats
-from lwskit.reconcilers.watches import BY_SET, Watches, read
+from lwskit.reconcilers.watches import Watches
 from lwskit.runtime.clock import Clock
-from lwskit.runtime.execute import Executor, Fresh, reconcile
-from lwskit.runtime.objects import Key, Obj, controller_of, is_deleting, key_of, uid_of
-from lwskit.runtime.plan import Decision, Plan, UpdateStatus
-from lwskit.runtime.request import Request, Result
+from lwskit.runtime.execute import Executor
+from lwskit.runtime.objects import Obj, uid_of
+from lwskit.runtime.plan import Decision
 
 
-def _has_written(decision: Decision, result: Result) -> bool:
-    """Whether a plan that had this result has written the status of its set."""
-    if not isinstance(decision, Plan) or result is not decision.result:
-        # A plan that stopped half-way has another result than its own.
-        return False
-    return any(isinstance(action, UpdateStatus) for action in decision.actions)
-
-
-class OrdinalReconciler:
+class OrdinalReconciler(SetReconciler):
     """Reconciles one set at a time (specification: 20 §2).
 
     Raises ConfigurationError when built with a backend that cannot keep ordinals or pause at a partition.
@@ -34,60 +26,13 @@ class OrdinalReconciler:
 
     def __init__(self, watches: Watches, executor: Executor, clock: Clock, stats: SetStats | None = None) -> None:
         ordinal.check(watches.backends.leaders)
-        self._watches = watches
-        self._executor = executor
-        self._clock = clock
-        self._stats = stats or SetStats()
-        self._written: dict[Key, float] = {}
-        """When the status of each set was last written, on the monotonic clock."""
+        super().__init__(watches.backends.leaders, watches, executor, clock, stats)
 
-    async def __call__(self, request: Request) -> Result:
-        """Observe, decide, execute. Raises what the decision or a request raises; cancelling ends it between writes."""
-        made: list[Decision] = []
-
-        def decide(snapshot: SetSnapshot) -> Decision:
-            made.append(self.decide(snapshot))
-            return made[-1]
-
-        result = await reconcile(lambda fresh: self.observe(request, fresh), decide, self._executor)
-        if _has_written(made[-1], result):
-            self._written[request.key] = self._clock.monotonic()
-        return result
-
-    def observe(self, request: Request, fresh: Fresh) -> SetSnapshot:
-        """All that a decision about the set is made from, without a request to the server."""
-        watches, key = self._watches, request.key
-        lws = read(fresh, watches.sets.kind, key, watches.sets.store)
-        self._stats.seen(key, lws, self._clock.monotonic())
-        if lws is None:
-            self._written.pop(key, None)
-            return SetSnapshot(now=self._clock.now(), lws=None)
-        kind = watches.backends.leaders.kind
-        workload = read(fresh, kind, key, watches.workloads[kind].store)
-        return SetSnapshot(
-            now=self._clock.now(),
-            lws=lws,
-            workload=workload,
-            revisions=watches.revisions.store.by_index(BY_SET, key.name, key.namespace),
-            led_by=self._led_by(lws) if workload is None else "",
-            shared_service=watches.services.store.get(key),
-            state=watches.index.state_of(uid_of(lws)),
-            healthy=watches.healthy,
-            known=watches.index.knows(uid_of(lws)),
-            live=frozenset(fresh),
-            status_age=self._clock.monotonic() - self._written.get(key, -math.inf),
-        )
-
-    def _led_by(self, lws: Obj) -> str:
-        """The kind that makes the leaders of a set that has no leader workload of ours; empty if nothing does."""
-        namespace, name = key_of(lws)
-        leaders = self._watches.backends.leaders
-        for pod in self._watches.pods.store.by_index(BY_SET, name, namespace):
-            owner = controller_of(pod) if identity.is_leader(pod) and not is_deleting(pod) else None
-            if owner is not None and (foreign := ownership.foreign_kind(owner, leaders)):
-                return foreign
-        return ""
+    def with_groups(self, snapshot: SetSnapshot, lws: Obj) -> SetSnapshot:
+        """The snapshot with the groups by ordinal."""
+        index, uid = self.watches.index, uid_of(lws)
+        return replace(snapshot, state=index.state_of(uid), known=index.knows(uid))
 
     def decide(self, snapshot: SetSnapshot) -> Decision:
         """What to do about it: pure."""
-        return ordinal.decide(snapshot, self._watches.backends.leaders)
+        return ordinal.decide(snapshot, self.leaders)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from functools import partial
 
+from lwskit.groups import spec
 from lwskit.reconcilers.group import GroupReconciler
+from lwskit.reconcilers.hashed import HashReconciler
 from lwskit.reconcilers.ordinal import OrdinalReconciler
 from lwskit.reconcilers.stats import SetStats
 from lwskit.reconcilers.watches import (
@@ -18,7 +20,6 @@ from lwskit.reconcilers.watches import (
     set_asks_otherwise,
     set_requests,
     workload_asks_otherwise,
-    workload_came_or_went,
 )
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.controller.builder import Builder
@@ -26,11 +27,30 @@ from lwskit.runtime.controller.controller import Controller
 from lwskit.runtime.controller.handler import LOW_PRIORITY
 from lwskit.runtime.controller.source import FunctionSource
 from lwskit.runtime.execute import Executor
+from lwskit.runtime.request import Request, Result
 
 CONCURRENCY = 8
 SETTLE = 0.1
 """Seconds that a set's events wait for others like them: the pods of a group get ready one after the other, and what is
 decided in between would be written, told in an event, and be out of date at once."""
+
+
+class SetsReconciler:
+    """Reconciles sets, each in its mode.
+
+    Raises ConfigurationError when built with a backend of leaders that cannot serve its mode.
+    """
+
+    def __init__(self, watches: Watches, executor: Executor, clock: Clock, stats: SetStats | None = None) -> None:
+        stats = stats or SetStats()
+        self._sets = watches.sets.store
+        self._ordinal = OrdinalReconciler(watches, executor, clock, stats)
+        self._hashed = HashReconciler(watches, executor, clock, stats)
+
+    async def __call__(self, request: Request) -> Result:
+        """Reconcile one set. Raises what its reconciler raises; cancelling ends it between writes."""
+        lws = self._sets.get(request.key)
+        return await (self._hashed if lws is not None and spec.is_hashed(lws) else self._ordinal)(request)
 
 
 def set_controller(
@@ -41,8 +61,9 @@ def set_controller(
     concurrency: int = CONCURRENCY,
     stats: SetStats | None = None,
 ) -> Controller:
-    """The controller `leaderworkerset`: `concurrency` sets at once (specification: 20 §2.1)."""
-    builder = Builder(OrdinalReconciler(watches, executor, clock, stats), clock=clock, rng=rng, name="leaderworkerset")
+    """The controller `leaderworkerset`: `concurrency` sets at once, whatever their mode (20 §2.1, 30 §3)."""
+    reconciler = SetsReconciler(watches, executor, clock, stats)
+    builder = Builder(reconciler, clock=clock, rng=rng, name="leaderworkerset")
     builder.for_(watches.sets)
     for informer in watches.workloads.values():
         builder.watches(informer, set_requests)
@@ -65,10 +86,10 @@ def group_controller(
     builder = Builder(GroupReconciler(watches, executor, clock, stats), clock=clock, rng=rng, name="pod")
     builder.watches(watches.pods, pod_requests)
     workers = watches.workloads[watches.backends.workers.kind]
-    builder.watches(workers, owner_pod_requests, workload_came_or_went)
+    builder.watches(workers, owner_pod_requests, watches.workers_concern_leader)
     builder.watches(watches.pods, watches.freed_by_pod)
-    leaders = watches.workloads[watches.backends.leaders.kind]
-    builder.watches(leaders, watches.freed_by_workload, workload_asks_otherwise)
+    for kind in dict.fromkeys(backend.kind for backend in watches.backends.leading):
+        builder.watches(watches.workloads[kind], watches.freed_by_workload, workload_asks_otherwise)
     builder.watches(watches.sets, watches.freed_by_set, set_asks_otherwise)
     builder.watches(watches.namespaces, watches.freed_by_namespace)
     return builder.build(concurrency=concurrency, lane=group_lane)

@@ -13,6 +13,7 @@ from lwskit.groups import budget, counters, gates, identity, ownership
 from lwskit.groups.index import GroupIndex
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import DecisionError
+from lwskit.groups.pool import GroupPool
 from lwskit.runtime.cache.cache import Cache
 from lwskit.runtime.cache.informer import Informer
 from lwskit.runtime.cache.store import Store
@@ -65,12 +66,18 @@ class Watches:
     def __init__(self, cache: Cache, backends: Backends) -> None:
         self.backends = backends
         self.index = GroupIndex(backends.leaders, backends.workers)
+        """The groups of sets in Ordinal mode."""
+        self.pool = GroupPool()
+        """The groups of sets in Hash mode."""
         self.sets = cache.informer(LEADER_WORKER_SET)
         self.pods = cache.informer(POD, label_selector=OF_SETS)
         self.services = cache.informer(SERVICE, label_selector=OF_SETS)
         self.namespaces = cache.informer(NAMESPACE)
         self.revisions = cache.informer(CONTROLLER_REVISION, label_selector=REVISIONS_OF_SETS)
-        kinds = dict.fromkeys((backends.leaders.kind, backends.workers.kind, *backends.leaders.watches))
+        # What makes the pods of a workload that rolls out by itself decides nothing: the workload's status tells all.
+        kinds = dict.fromkeys(
+            (backends.leaders.kind, backends.workers.kind, *backends.leaders.watches, backends.hashed.kind)
+        )
         self.workloads: dict[Kind, Informer] = {k: cache.informer(k, label_selector=OF_SETS) for k in kinds}
         self.pods.add_index(BY_GROUP, _group_values)
         self.pods.add_index(BY_SET, _set_values)
@@ -80,18 +87,29 @@ class Watches:
         """What the group index is fed from."""
         for informer in self.feeding:
             informer.add_view(_Feed(self.index, informer.kind))
+        self.pods.add_view(_Feed(self.pool, POD))
 
     @property
     def healthy(self) -> bool:
         """Whether all watches that the group index is fed from are believed to work."""
         return all(informer.healthy for informer in self.feeding)
 
+    def workers_concern_leader(self, event: Event) -> bool:
+        """Whether an event about workers concerns their leader: they appeared, went or changed hands, or in Hash mode
+        became ready or unready all together. The rest of their status concerns the set."""
+        if workload_came_or_went(event):
+            return True
+        if not isinstance(event, Update) or not _is_of_key(event.new):
+            return False
+        observe = self.backends.workers.observe
+        return observe(event.old).ready != observe(event.new).ready
+
     def freed_by_pod(self, event: Event) -> Iterable[Request]:
         """Held pods that a pod's coming or going may set free: gated leaders of its set, and workers kept for it."""
         if isinstance(event, Update):
             return
         pod = event.obj
-        if not isinstance(event, Delete) and not gates.is_gated(pod):
+        if not isinstance(event, Delete) and not self._makes_room(pod):
             return
         alone = isinstance(event, Delete) and identity.is_leader(pod)
         for held in self._held(pod["metadata"]["namespace"], ownership.set_name(pod)):
@@ -99,12 +117,14 @@ class Watches:
                 yield _live(held)
 
     def freed_by_workload(self, event: Event) -> Iterable[Request]:
-        """The kept leaders of the set that a leader workload belongs to; their workers are let go with them."""
+        """The kept leaders of the set that a leader workload belongs to; their workers are let go with them. In Hash
+        mode also those at their gate, who wait for the workload's revision."""
         for obj in objects_of(event):
             owner = controller_of(obj)
             if owner is not None and owner["kind"] == names.KIND and group_of(owner["apiVersion"]) == names.GROUP:
                 for pod in self._held(obj["metadata"]["namespace"], owner["name"]):
-                    if budget.is_kept(pod) and identity.is_leader(pod):
+                    waits = budget.is_kept(pod) or (identity.has_hash_identity(pod) and gates.is_gated(pod))
+                    if waits and identity.is_leader(pod):
                         yield _live(pod)
 
     def freed_by_set(self, event: Event) -> Iterable[Request]:
@@ -124,6 +144,15 @@ class Watches:
         namespace = event.new if isinstance(event, Update) else event.obj
         if is_deleting(namespace):
             yield from (_live(pod) for pod in self._held(namespace["metadata"]["name"], OF_ANY_SET))
+
+    def _makes_room(self, pod: Obj) -> bool:
+        """Whether a new leader may let one go that waits at its gate: the youngest wait for the groups that go, and it
+        is the youngest now."""
+        if not gates.is_gated(pod):
+            return False
+        if not identity.has_hash_identity(pod):
+            return True
+        return self.pool.state_of(Key(pod["metadata"]["namespace"], ownership.set_name(pod))).torn_down > 0
 
     def _held(self, namespace: str, set_name: str) -> Sequence[Obj]:
         return self.pods.store.by_index(HELD, set_name, namespace)
@@ -251,6 +280,12 @@ def workload_came_or_went(event: Event) -> bool:
     if isinstance(event, Create | Delete):
         return True
     return isinstance(event, Update) and controller_of(event.old) != controller_of(event.new)
+
+
+def _is_of_key(workers: Obj) -> bool:
+    """Whether a workload of workers is of a group that is known by a key."""
+    labels = labels_of(workers)
+    return labels.get(names.GROUP_INDEX_LABEL) == labels.get(names.GROUP_KEY_LABEL, "")
 
 
 def workload_asks_otherwise(event: Event) -> bool:

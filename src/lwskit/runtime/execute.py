@@ -16,6 +16,7 @@ import tenacity
 
 from lwskit.runtime.apply import apply_needed
 from lwskit.runtime.client.client import Client
+from lwskit.runtime.client.requests import PatchType
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import ApiError, ConfigurationError, Conflict, Invalid, LwskitError, NotFound, PlanError
 from lwskit.runtime.kinds import Kind
@@ -189,6 +190,7 @@ class Executor:
                 action.key.name,
                 body,
                 action.key.namespace or None,
+                patch_type=PatchType.STRATEGIC if action.strategic else PatchType.MERGE,
                 subresource=action.subresource or None,
                 field_manager=self._field_manager,
             )

@@ -85,13 +85,17 @@ class Apply(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch(Action):
-    """A merge patch of an object or of its subresource; `uid` makes it apply to that incarnation only."""
+    """A patch of an object or of its subresource; `uid` makes it apply to that incarnation only.
+
+    A merge patch, or with `strategic`, for built-in kinds, one that changes single entries of lists by their keys.
+    """
 
     kind: Kind
     key: Key
     body: Obj
     subresource: str = ""
     uid: str = ""
+    strategic: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from lwskit.embedded.store import ADDED, DELETED
 from lwskit.runtime.kinds import CORE_EVENT, EVENT, LEASE, POD, Kind
 from lwskit.runtime.objects import Obj
@@ -33,28 +35,32 @@ class Compared:
 
     Objects of the kinds in `without` are left out. Of those in `made` it is also compared how often an object of each
     name was created. `ignore` are paths as in `compare.differences`. `normalise` is given a copy of each object, with
-    UIDs, times and random names already replaced; it returns what is compared, or None to leave the object out.
+    UIDs, times and random names already replaced; it returns what is compared, or None to leave the object out. `text`
+    is given every text, names among them, for what else is drawn by chance.
     """
 
     without: Collection[Kind] = (EVENT, CORE_EVENT, LEASE)
     made: Collection[Kind] = (POD,)
     ignore: Collection[str] = ("spec.nodeName", "status.hostIP", "status.hostIPs")
     normalise: Callable[[Obj], Obj | None] = field(default=lambda obj: obj)
+    text: Callable[[str], str] = field(default=lambda text: text)
 
 
 def end_state(cluster: TestCluster, compared: Compared) -> EndState:
     """The objects of an embedded cluster, normalised, each under a key such as `Pod test/web-0`."""
     found = list(_objects(cluster, compared))
-    names = _Names(cluster)
-    state: dict[str, Any] = {}
-    count: Counter[str] = Counter()
+    names = _Names(cluster, compared.text)
+    alike: dict[str, list[Obj]] = {}
     for kind, obj in found:
         normal = compared.normalise(names.normalised(obj))
         if normal is None:
             continue
-        key = f"{kind} {names.text(_place(obj))}"
-        count[key] += 1
-        state[key if count[key] == 1 else f"{key} ({count[key]})"] = normal
+        alike.setdefault(f"{kind} {names.text(_place(obj))}", []).append(normal)
+    state: dict[str, Any] = {}
+    for key, objects in alike.items():
+        # Which of them is the first is not to be a matter of what was drawn.
+        for number, obj in enumerate(sorted(objects, key=_content), 1):
+            state[key if number == 1 else f"{key} ({number})"] = obj
     if compared.made:
         state[MADE] = dict(names.made(_storages(cluster, compared.made)))
     return state
@@ -110,7 +116,8 @@ def _place(obj: Obj) -> str:
 class _Names:
     """Which object a UID or a random name stands for."""
 
-    def __init__(self, cluster: TestCluster) -> None:
+    def __init__(self, cluster: TestCluster, others: Callable[[str], str]) -> None:
+        self._others = others
         store, registry = cluster.server.backend.store, cluster.server.backend.registry
         self._texts: dict[str, str] = {}
         self._uids: dict[str, str] = {}
@@ -138,7 +145,7 @@ class _Names:
     def _text(self, value: str) -> str:
         value = _ADDRESS.sub("<address>", _TIME.sub("<time>", value))
         value = _UID.sub(lambda m: self._uids.get(m[0], "<unknown>"), value)
-        return self._pattern.sub(lambda m: self._random[m[0]], value)
+        return self._others(self._pattern.sub(lambda m: self._random[m[0]], value))
 
     def normalised(self, obj: Obj) -> Obj:
         """A copy of an object without what differs between runs."""
@@ -168,6 +175,10 @@ class _Names:
                 for place, count in places.items()
             }
         )
+
+
+def _content(obj: Obj) -> bytes:
+    return orjson.dumps(obj, option=orjson.OPT_SORT_KEYS)
 
 
 def _order(item: Any) -> str:

@@ -141,6 +141,7 @@ def test_86_leaders_whose_group_is_scheduled_together_wait(level: str, waits: bo
 def test_a_hash_leader_that_is_asked_about_again_keeps_all_that_it_got(
     notes: dict[str, str], spec: dict[str, Any]
 ) -> None:
+    """30 §18 line 14: key, host name and terms are those of the first time."""
     resources = {"limits": {"google.com/tpu": "4"}}
     once = admit(hash_leader(notes, containers=[{"name": "c", "resources": resources}], **spec))
     assert ask(names.MUTATE_POD_PATH, once).patch == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from lwskit.groups.ports import Capability, LeaderBackend, WorkerBackend
 from lwskit.runtime.kinds import STATEFUL_SET
 from lwskit.runtime.objects import Obj
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LEADERS: LeaderBackend = StatefulSetLeaders()
 WORKERS: WorkerBackend = StatefulSetWorkers()
 OWNER = {"apiVersion": "v1", "kind": "K", "name": "o", "uid": "u", "controller": True, "blockOwnerDeletion": True}
@@ -211,7 +213,7 @@ def test_ordinals_count_from_where_the_statefulset_starts() -> None:
 
 def test_the_highest_ordinal_goes_first() -> None:
     odd = {"metadata": {"name": "odd", "uid": "uid-odd"}}
-    ranked = LEADERS.rank([leader_pod(2), leader_pod(10), odd, leader_pod(0)])
+    ranked = LEADERS.rank([leader_pod(2), leader_pod(10), odd, leader_pod(0)], NOW)
     assert [v.name for v in ranked] == ["x-10", "x-2", "x-0", "odd"]
     assert ranked[0].uid == "uid-10"
     assert "10" in ranked[0].why

@@ -19,7 +19,7 @@ from lwskit.groups.ports import Capability
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, SERVICE
 from lwskit.runtime.objects import annotations_of, key_of, labels_of
-from lwskit.runtime.plan import AnswerOf, Apply, Create, Emit, NeedFresh, OnError, Plan, UpdateStatus
+from lwskit.runtime.plan import AnswerOf, Apply, Create, NeedFresh, OnError, Plan, UpdateStatus
 from lwskit.runtime.request import Result
 from tests.unit.groups.small_cluster import LEADERS, NOW, SmallCluster, make_lws, ready_pod, ready_workers, settled
 
@@ -496,14 +496,10 @@ def test_sets_that_are_gone_going_or_of_another_kind_are_left_alone() -> None:
         assert plan.note
 
 
-def test_a_set_whose_identity_is_not_served_is_told_so() -> None:
+def test_a_set_without_ordinals_is_left_to_the_other_mode() -> None:
     hashed = make_lws()
     hashed["spec"]["groupIdentity"] = names.IDENTITY_HASH
-    (action,) = plan_of(SetSnapshot(now=NOW, lws=hashed)).actions
-    assert isinstance(action, Emit)
-    assert action.event.type == "Warning"
-    assert "groupIdentity Hash is not served by this manager" in action.event.note
-    assert "groupIdentity Ordinal" in action.event.note
+    assert plan_of(SetSnapshot(now=NOW, lws=hashed)).actions == ()
 
 
 def test_a_template_that_is_refused_again_and_again_makes_one_revision() -> None:

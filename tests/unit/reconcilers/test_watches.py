@@ -37,7 +37,7 @@ from lwskit.runtime.cache.listwatch import Applied, Replace
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.controller.handler import Create, Delete, Event, Generic, Update
 from lwskit.runtime.errors import ConfigurationError
-from lwskit.runtime.kinds import CONTROLLER_REVISION, NAMESPACE, NODE, POD, SERVICE, STATEFUL_SET
+from lwskit.runtime.kinds import CONTROLLER_REVISION, DEPLOYMENT, NAMESPACE, NODE, POD, SERVICE, STATEFUL_SET
 from lwskit.runtime.objects import Key, Obj
 from lwskit.runtime.request import Request
 from lwskit.testing.scripted import Script
@@ -380,6 +380,7 @@ def test_only_objects_of_sets_are_watched() -> None:
         LEADER_WORKER_SET: None,
         POD: names.NAME_LABEL,
         SERVICE: names.NAME_LABEL,
+        DEPLOYMENT: names.NAME_LABEL,
         CONTROLLER_REVISION: f"{names.NAME_LABEL},!controller.kubernetes.io/hash",
         STATEFUL_SET: names.NAME_LABEL,
     }

@@ -330,3 +330,5 @@ async def test_ends_are_compared_without_what_differs_between_runs() -> None:
     assert changed(first, second, Compared()) == ["ConfigMap test/b-*: metadata.labels.l: got 'x', want 'yy'"]
     less = Compared(normalise=lambda obj: None if obj["metadata"]["name"] == "c" else obj)
     assert "ConfigMap test/c should not be there" in changed(first, await state("yy", less), less)
+    drawn = Compared(text=lambda text: text.replace("yy", "x"))
+    assert changed(await state("x", drawn), await state("yy", drawn), drawn) == []

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lwskit.api import names
-from lwskit.groups import spec
-from lwskit.lint.findings import HASH_NOT_SERVED, SCHEDULING_NOT_SERVED, Fault
+from lwskit.lint.findings import SCHEDULING_NOT_SERVED, Fault
 from lwskit.runtime.objects import Obj
 
 
 def check(lws: Obj) -> Iterator[Fault]:
     """Fields that are accepted, as the API has them, and then have no effect or stop everything."""
-    if spec.identity(lws) == names.IDENTITY_HASH:
-        text = "this version's manager does not serve Hash: the set is accepted, and no pod is made for it"
-        hint = f"leave the field out for {names.IDENTITY_ORDINAL}; it cannot be changed after the set is created"
-        yield Fault(HASH_NOT_SERVED, "spec.groupIdentity", text, hint)
     if lws["spec"].get("scheduling") is not None:
         text = "this version's manager does not serve it: the pods of a group are scheduled one by one"
         yield Fault(SCHEDULING_NOT_SERVED, "spec.scheduling", text, "leave the field out")

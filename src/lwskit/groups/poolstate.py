@@ -1,0 +1,121 @@
+"""What is known of all groups of a set in Hash mode at one moment. Pure.
+
+Specification: 30 §7 (T, E, A, X, G), §12 (cur, old, dg, dr).
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Place(NamedTuple):
+    """Where a leader stands among those of its revision: the oldest first."""
+
+    created: str
+    name: str
+    uid: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderFacts:
+    """What counts of a leader pod."""
+
+    revision: str
+    place: Place
+    gated: bool
+    leaving: bool
+    """It is being deleted, or has ended: its ReplicaSet makes another one."""
+    exhausted: bool
+    """Its group has no restart left."""
+    ready: bool
+
+    @property
+    def alive(self) -> bool:
+        """Whether its group is there to stay."""
+        return not self.leaving and not self.exhausted
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is at its gate."""
+        return self.gated and not self.leaving
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many leaders of one revision there are."""
+
+    leaders: int = 0
+    """All that exist."""
+    staying: int = 0
+    """Neither being deleted nor ended."""
+    admitted: int = 0
+    """Alive, and not gated."""
+    exhausted_ready: int = 0
+    """Without a restart left, ready, and not being deleted."""
+
+
+_NONE = Tally()
+
+
+@dataclass(frozen=True, slots=True)
+class PoolState:
+    """All groups of a set.
+
+    `torn_down` groups have pods and no living leader. `gated` has the places of the leaders at their gate by revision,
+    `exhausted` those of leaders whose groups have no restart left; the oldest first.
+    """
+
+    tallies: Mapping[str, Tally] = field(default_factory=dict)
+    gated: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
+    exhausted: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
+    torn_down: int = 0
+
+    def of(self, revision: str) -> Tally:
+        """The leaders of one revision."""
+        return self.tallies.get(revision, _NONE)
+
+    @property
+    def leaders(self) -> int:
+        """All leaders that exist."""
+        return sum(tally.leaders for tally in self.tallies.values())
+
+    @property
+    def degraded(self) -> int:
+        """Groups without a restart left."""
+        return sum(map(len, self.exhausted.values()))
+
+    @property
+    def degraded_ready(self) -> int:
+        """Of those, the ready ones."""
+        return sum(tally.exhausted_ready for tally in self.tallies.values())
+
+    @property
+    def waiting(self) -> int:
+        """Leaders at their gate, of all revisions."""
+        return sum(map(len, self.gated.values()))
+
+    def others(self, revision: str) -> int:
+        """Leaders of other revisions that are neither being deleted nor ended."""
+        return sum(tally.staying for key, tally in self.tallies.items() if key != revision)
+
+    def rank(self, revision: str, place: Place) -> int | None:
+        """Which of the gated leaders of its revision a leader is, None if it is none of them."""
+        row = self.gated.get(revision, ())
+        found = bisect.bisect_left(row, place)
+        return found if found < len(row) and row[found] == place else None
+
+    def rank_among_all(self, revision: str, place: Place, desired: str) -> int | None:
+        """The same among the gated leaders of all revisions, those of the desired one before all others."""
+        own = self.rank(revision, place)
+        if own is None or revision == desired:
+            return own
+        others = (item for item in self.gated.items() if item[0] != revision)
+        return own + sum(len(row) if key == desired else bisect.bisect_left(row, place) for key, row in others)
+
+
+NO_POOL = PoolState()
+"""A set without groups."""

@@ -1,0 +1,201 @@
+"""The gate of group replacement: when the next group may take the place of one that goes (specification: 30 §7)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from lwskit.api import names
+from lwskit.runtime.kinds import POD
+from lwskit.runtime.objects import annotations_of, is_deleting, uid_of
+from lwskit.testing.cluster import TestCluster
+from tests.scenarios.hash.support import Group, HashSets, is_gated
+from tests.scenarios.support import strategy
+
+WAIT = "example.com/wait"
+IMMEDIATE = {"groupReplacementPolicy": "Immediate"}
+
+
+@asynccontextmanager
+async def lingering(cluster: TestCluster, *groups: Group, pods: str = "workers") -> AsyncIterator[None]:
+    """Inside the block the workers (or leaders) of these groups stay, being deleted, when they are deleted."""
+    held = [p["metadata"]["name"] for g in groups for p in (g.workers if pods == "workers" else (g.leader,)) if p]
+    for name in held:
+        await cluster.patch(POD, name, {"metadata": {"finalizers": [WAIT]}})
+    try:
+        yield
+    finally:
+        there = await cluster.list(POD)
+        for pod in there:
+            rest = [f for f in pod["metadata"].get("finalizers") or () if f != WAIT]
+            if pod["metadata"]["name"] in held and rest != pod["metadata"].get("finalizers", []):
+                await cluster.patch(POD, pod["metadata"]["name"], {"metadata": {"finalizers": rest or None}})
+
+
+async def gated(sets: HashSets, count: int) -> list[Group]:
+    """Wait until so many leaders wait at their gate; they are returned, the oldest first."""
+
+    async def check() -> list[Group]:
+        found = [g for g in (await sets.living()).values() if g.gated]
+        assert len(found) == count, [g.name for g in found]
+        return sorted(found, key=lambda g: (g.leader or {})["metadata"]["creationTimestamp"])
+
+    return await sets.cluster.eventually(check)
+
+
+async def stay(sets: HashSets, *groups: Group) -> None:
+    """These leaders stay at their gate, and nothing is made for their groups."""
+
+    async def check() -> None:
+        for group in groups:
+            assert is_gated(await sets.leader(group.name))
+            assert group.host not in await sets.workers()
+
+    await sets.cluster.consistently(check, duration=2)
+
+
+@pytest.mark.undisturbed("it waits for events")
+async def test_a_replacement_waits_for_the_pods_of_the_group_before(cluster: TestCluster, sets: HashSets):
+    """30 §18 lines 18, 19, 21: it is deferred with an event while pods of the former group exist, then admitted."""
+    await sets.running(replicas=2, size=2)
+    first, _ = (await sets.groups()).values()
+    async with lingering(cluster, first):
+        await cluster.delete(POD, first.name)
+        (waiting,) = await gated(sets, 1)
+        note = f"Leader pod {waiting.name} waits for 1 terminating group(s) to be removed before scheduling"
+        event = await sets.has_event("GroupReplacementDeferred", note)
+        assert event["action"] == "Update"
+        await stay(sets, waiting)
+        assert first.key in await sets.groups()
+    await sets.has_groups(2, size=2)
+    live = await sets.leader(waiting.name)
+    assert "schedulingGates" not in live["spec"]
+    assert names.POD_DELETION_COST_ANNOTATION not in annotations_of(live)
+    await sets.has_event("GroupReplacementAdmitted", f"Leader pod {waiting.name} admitted for scheduling")
+    said = [e for e in await sets.events() if e["reason"] == "GroupReplacementDeferred"]
+    assert [(e["note"], (e.get("series") or {}).get("count", 1)) for e in said] == [(note, 1)]
+
+
+async def test_each_group_that_is_gone_admits_one(cluster: TestCluster, sets: HashSets):
+    """30 §18 line 20: two leaving groups hold two leaders; once one is gone, the oldest goes and the newest stays."""
+    await sets.running(replicas=3, size=2)
+    first, second, _ = (await sets.groups()).values()
+    async with lingering(cluster, second):
+        async with lingering(cluster, first):
+            await cluster.delete(POD, first.name)
+            (older,) = await gated(sets, 1)
+            # Ages are whole seconds.
+            begin = cluster.clock.now()
+
+            async def later() -> None:
+                assert (cluster.clock.now() - begin).total_seconds() > 1
+
+            await cluster.eventually(later)
+            await cluster.delete(POD, second.name)
+            await gated(sets, 2)
+            await stay(sets, older)
+        (newer,) = await gated(sets, 1)
+        assert newer.name != older.name
+        await stay(sets, newer)
+    await sets.has_groups(3, size=2)
+
+
+async def test_a_terminating_worker_of_a_living_leader_blocks_nobody(cluster: TestCluster, sets: HashSets):
+    """30 §18 line 21: only a group without a living leader takes its place."""
+    await sets.running(replicas=1, size=2, group={"restartPolicy": "None"})
+    (group,) = (await sets.groups()).values()
+    async with lingering(cluster, group):
+        await cluster.delete(POD, group.workers[0]["metadata"]["name"])
+        await sets.scale(2)
+
+        async def admitted() -> None:
+            groups = await sets.living()
+            assert len(groups) == 2
+            assert not any(g.gated for g in groups.values())
+
+        await cluster.eventually(admitted)
+        assert is_deleting((await sets.groups())[group.key].workers[0])
+    await sets.has_groups(2, size=2)
+
+
+async def test_at_once(cluster: TestCluster, sets: HashSets):
+    """30 §18 line 22: under Immediate the next group does not wait for the former one."""
+    await sets.running(replicas=1, size=2, **IMMEDIATE)
+    (first,) = (await sets.groups()).values()
+    async with lingering(cluster, first):
+        await cluster.delete(POD, first.name)
+
+        async def both() -> None:
+            groups = await sets.groups()
+            assert len(groups) == 2
+            assert [len(g.pods) for k, g in groups.items() if k != first.key] == [2]
+            assert groups[first.key].workers
+
+        await cluster.eventually(both)
+    await sets.has_groups(1, size=2)
+
+
+async def test_the_policy_may_be_changed_while_somebody_waits(cluster: TestCluster, sets: HashSets):
+    """30 §18 line 25: with Immediate waiting leaders are admitted, and no pod is replaced for it."""
+    await sets.running(replicas=2, size=2)
+    first, other = (await sets.groups()).values()
+    async with lingering(cluster, first):
+        await cluster.delete(POD, first.name)
+        (waiting,) = await gated(sets, 1)
+        await sets.patch({"spec": IMMEDIATE})
+        await gated(sets, 0)
+        groups = await sets.living()
+        assert {waiting.key, other.key} == set(groups)
+        assert groups[other.key].uids == other.uids
+        assert uid_of(groups[waiting.key].leader or {}) == uid_of(waiting.leader or {})
+    assert len(await sets.revisions()) == 1
+
+
+async def test_a_leader_of_a_revision_that_is_replaced_never_gets_in(cluster: TestCluster, sets: HashSets):
+    """30 §18 line 23: of two changes close to another, leaders of the first wait until they are removed."""
+    await sets.running(replicas=2, size=2, rolloutStrategy=strategy(maxUnavailable=1))
+    groups = await sets.groups()
+    async with cluster.observe(POD) as pods, lingering(cluster, *groups.values()):
+        await sets.set_image("img:v2")
+        (superseded,) = await gated(sets, 1)
+        await sets.set_image("img:v3")
+
+        async def replaced() -> None:
+            found = [g for g in (await sets.living()).values() if g.gated]
+            assert found
+            assert all(g.key != superseded.key for g in found)
+
+        await cluster.eventually(replaced)
+    await sets.ready()
+    seen = {c.name: c.obj for c in pods.changes}
+    assert is_gated(seen[superseded.name])
+    assert {p["spec"]["containers"][0]["image"] for p in (await sets.pods()).values()} == {"img:v3"}
+
+
+async def test_no_more_groups_than_there_is_room_for(cluster: TestCluster, sets: HashSets):
+    """Without surge, pods that may hold capacity are never of more groups than are wanted, whatever happens."""
+    await sets.running(replicas=3, size=2)
+    most = 0
+
+    async def watch() -> None:
+        nonlocal most
+        while True:
+            groups = (await sets.groups()).values()
+            most = max(most, sum(not g.gated for g in groups))
+            await asyncio.sleep(0.02)
+
+    task = asyncio.create_task(watch(), name="counting groups")
+    try:
+        async with cluster.kubelet.playing():
+            await sets.set_image("img:v2")
+            await sets.ready()
+            for group in list((await sets.groups()).values())[:2]:
+                await cluster.delete(POD, group.workers[0]["metadata"]["name"])
+            await sets.ready()
+        await sets.has_groups(3, size=2)
+    finally:
+        task.cancel()
+    assert most == 3
