@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from lwskit.api import names
+from lwskit.groups import victims
 from lwskit.groups.model import GroupId, LeaderPlan, LeaderState, Victim
 from lwskit.groups.ports import Capability, PolicyRule, Write
 from lwskit.runtime.kinds import DEPLOYMENT, REPLICA_SET, Kind
@@ -19,7 +20,6 @@ from lwskit.runtime.objects import (
     labels_of,
     uid_of,
 )
-from lwskit.runtime.ranking import is_active, ranked
 
 
 class DeploymentLeaders:
@@ -91,7 +91,4 @@ class DeploymentLeaders:
 
     def rank(self, pods: Sequence[Obj], now: datetime) -> list[Victim]:
         """Those go first whose groups serve least, as their ReplicaSet ranks them (specification: 30 §14)."""
-        return [
-            Victim(r.pod["metadata"]["name"], uid_of(r.pod), r.why)
-            for r in ranked([pod for pod in pods if is_active(pod)], pods, now)
-        ]
+        return victims.by_service(pods, now)

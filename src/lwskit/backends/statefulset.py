@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from lwskit.api import names
+from lwskit.groups import victims
 from lwskit.groups.model import GroupId, GroupPlan, LeaderPlan, LeaderState, Victim, WorkerState
 from lwskit.groups.ports import Capability, PolicyRule, Write
 from lwskit.runtime.kinds import STATEFUL_SET, Kind
@@ -87,10 +88,7 @@ class StatefulSetLeaders:
 
     def rank(self, pods: Sequence[Obj], now: datetime) -> list[Victim]:
         """The highest ordinal goes first (Kubernetes documentation: StatefulSets, scaling)."""
-        return [
-            Victim(pod["metadata"]["name"], uid_of(pod), f"a StatefulSet removes the highest ordinal first, here {n}")
-            for n, pod in sorted(((_ordinal(p), p) for p in pods), key=lambda pair: -pair[0])
-        ]
+        return victims.by_ordinal(pods)
 
 
 class StatefulSetWorkers:
@@ -148,8 +146,3 @@ def _statefulset(plan: LeaderPlan | GroupPlan, spec: Obj) -> Obj:
 
 def _unless_empty(name: str, value: Mapping[str, str]) -> dict[str, Any]:
     return {name: dict(value)} if value else {}
-
-
-def _ordinal(pod: Obj) -> int:
-    tail = pod["metadata"]["name"].rpartition("-")[2]
-    return int(tail) if tail.isdecimal() else -1

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 import structlog
 
 from lwskit.embedded.controllers import deployment_revisions as revisions
-from lwskit.embedded.controllers import deployment_scale as scale
 from lwskit.embedded.controllers import deployment_status as conditions
 from lwskit.embedded.controllers import owned
 from lwskit.embedded.controllers.deployment_plan import Snapshot, decide
 from lwskit.embedded.controllers.replicaset import namespace_ends
+from lwskit.runtime import deployment_sizes as scale
 from lwskit.runtime.cache.cache import Cache
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock

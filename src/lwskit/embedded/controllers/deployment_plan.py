@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lwskit.embedded.controllers import deployment_revisions as revisions
-from lwskit.embedded.controllers import deployment_scale as scale
 from lwskit.embedded.controllers import deployment_status as conditions
-from lwskit.embedded.controllers.deployment_scale import available, max_surge, max_unavailable, wanted
 from lwskit.embedded.controllers.pods import is_terminal
+from lwskit.runtime import deployment_sizes as scale
+from lwskit.runtime.deployment_sizes import available, max_surge, max_unavailable, wanted
 from lwskit.runtime.kinds import DEPLOYMENT, REPLICA_SET
 from lwskit.runtime.objects import Obj, annotations_of, generation_of, is_deleting, key_of, ref_of, uid_of
 from lwskit.runtime.patch import merge_patch
@@ -102,7 +102,7 @@ class _Round:
             return self._roll_back(back)
         if not self._find_new(create=False):
             return None
-        if any(revisions.size_in(s, revisions.DESIRED) not in (None, wanted(self.d)) for s in self._active(self.sets)):
+        if any(scale.size_in(s, scale.DESIRED) not in (None, wanted(self.d)) for s in self._active(self.sets)):
             return self._scale_only()
         return self._roll() if scale.is_rolling(self.d) else self._recreate()
 

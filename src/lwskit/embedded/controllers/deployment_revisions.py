@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lwskit.runtime.client.requests import encode
+from lwskit.runtime.deployment_sizes import DESIRED, MOST, age_of
 from lwskit.runtime.kinds import DEPLOYMENT
 from lwskit.runtime.objects import Obj, annotations_of, controller_reference
 from lwskit.runtime.semantic import semantic_equal
@@ -19,8 +20,6 @@ from lwskit.runtime.semantic import semantic_equal
 HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
 HISTORY = "deployment.kubernetes.io/revision-history"
-DESIRED = "deployment.kubernetes.io/desired-replicas"
-MOST = "deployment.kubernetes.io/max-replicas"
 ROLLBACK = "deprecated.deployment.rollback.to"
 """The annotation of old clients that asks for an earlier revision; 0 means the last one."""
 NOT_COPIED = frozenset({"kubectl.kubernetes.io/last-applied-configuration", REVISION, HISTORY, DESIRED, MOST, ROLLBACK})
@@ -57,11 +56,6 @@ def _without_hash(template: Mapping[str, Any]) -> Obj:
 def by_age(sets: Iterable[Obj]) -> list[Obj]:
     """ReplicaSets from the oldest to the newest, those of one second by name."""
     return sorted(sets, key=age_of)
-
-
-def age_of(replica_set: Mapping[str, Any]) -> tuple[str, str]:
-    """What ReplicaSets are sorted by from the oldest to the newest; one not created yet is the oldest."""
-    return replica_set["metadata"].get("creationTimestamp", ""), replica_set["metadata"]["name"]
 
 
 def newest_of_template(deployment: Mapping[str, Any], sets: Iterable[Obj]) -> Obj | None:
@@ -135,12 +129,6 @@ def _longer(history: str, revision: str) -> str | None:
 def with_size(annotations: Mapping[str, str], desired: int, most: int) -> dict[str, str]:
     """Annotations with the size of the Deployment and the most pods it may have."""
     return {**annotations, DESIRED: str(desired), MOST: str(most)}
-
-
-def size_in(replica_set: Mapping[str, Any], annotation: str) -> int | None:
-    """The number in one of these annotations, None where there is none."""
-    text = annotations_of(replica_set).get(annotation, "")
-    return int(text) if text.isascii() and text.isdecimal() and int(text) < 2**31 else None
 
 
 def new_set(deployment: Mapping[str, Any]) -> Obj:

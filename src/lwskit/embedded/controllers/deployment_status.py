@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from lwskit.embedded.controllers.deployment_scale import counted, max_unavailable, total, wanted
 from lwskit.runtime.clock import parse_time, rfc3339
+from lwskit.runtime.deployment_sizes import counted, max_unavailable, total, wanted
 from lwskit.runtime.objects import Obj, generation_of
 
 AVAILABLE, PROGRESSING, FAILURE = "Available", "Progressing", "ReplicaFailure"

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lwskit.embedded.controllers import deployment_revisions as revisions
-from lwskit.embedded.controllers import deployment_scale as scale
 from lwskit.embedded.controllers import deployment_status as conditions
 from lwskit.embedded.controllers.deployment_plan import RoundPlan, Snapshot, decide
+from lwskit.runtime import deployment_sizes as scale
 from lwskit.runtime.plan import Delete, Patch
 
 from .objects import NOW, at, template
 
-DESIRED, MOST = revisions.DESIRED, revisions.MOST
+DESIRED, MOST = scale.DESIRED, scale.MOST
 
 
 def deployment(replicas: int = 4, image: str = "new", *, surge: Any = 1, down: Any = 1, **spec: Any) -> dict[str, Any]:

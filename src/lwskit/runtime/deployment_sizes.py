@@ -9,8 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lwskit.embedded.controllers import deployment_revisions as revisions
-from lwskit.runtime.objects import Obj
+from lwskit.runtime.objects import Obj, annotations_of
+
+DESIRED = "deployment.kubernetes.io/desired-replicas"
+"""The annotation of a ReplicaSet with the size of its Deployment when it was last sized."""
+MOST = "deployment.kubernetes.io/max-replicas"
+"""The annotation with the most pods that the Deployment might have then."""
+
+
+def age_of(replica_set: Mapping[str, Any]) -> tuple[str, str]:
+    """What ReplicaSets are sorted by from the oldest to the newest; one not created yet is the oldest."""
+    return replica_set["metadata"].get("creationTimestamp", ""), replica_set["metadata"]["name"]
+
+
+def size_in(replica_set: Mapping[str, Any], annotation: str) -> int | None:
+    """The number in one of these annotations, None where there is none."""
+    text = annotations_of(replica_set).get(annotation, "")
+    return int(text) if text.isascii() and text.isdecimal() and int(text) < 2**31 else None
 
 
 def wanted(workload: Mapping[str, Any]) -> int:
@@ -73,7 +88,7 @@ def is_saturated(deployment: Mapping[str, Any], new: Mapping[str, Any] | None) -
     """Whether the new ReplicaSet is of the whole size, was meant to be, and all its pods are available."""
     if new is None:
         return False
-    sizes = wanted(new), revisions.size_in(new, revisions.DESIRED), available(new)
+    sizes = wanted(new), size_in(new, DESIRED), available(new)
     return all(size == wanted(deployment) for size in sizes)
 
 
@@ -87,7 +102,7 @@ def proportional(deployment: Mapping[str, Any], sets: Sequence[Obj]) -> list[tup
     change = (replicas + max_surge(deployment) if replicas > 0 else 0) - total(sets)
     if not change:
         return [(s, wanted(s)) for s in sets]
-    ordered = sorted(sets, key=revisions.age_of, reverse=change > 0)
+    ordered = sorted(sets, key=age_of, reverse=change > 0)
     ordered.sort(key=wanted, reverse=True)
     sizes: list[int] = []
     shared = 0
@@ -105,7 +120,7 @@ def _share(deployment: Mapping[str, Any], one: Mapping[str, Any]) -> int:
     size = wanted(one)
     if wanted(deployment) == 0:
         return -size
-    before = revisions.size_in(one, revisions.MOST) or (deployment.get("status") or {}).get("replicas", 0)
+    before = size_in(one, MOST) or (deployment.get("status") or {}).get("replicas", 0)
     if not before:
         return 0
     # Half is rounded up.
