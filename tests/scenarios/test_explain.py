@@ -179,12 +179,6 @@ async def test_a_set_that_is_being_deleted(cluster: TestCluster, sets: Sets) -> 
     await sets.patch({"metadata": {"finalizers": None}})
 
 
-async def test_hash_mode_is_not_served(cluster: TestCluster, sets: Sets) -> None:
-    await sets.create(replicas=1, size=1, groupIdentity=names.IDENTITY_HASH)
-    found = await explained(cluster)
-    assert (found.state, found.cause) == (State.BLOCKED, "hash-identity")
-
-
 async def test_a_foreign_statefulset_has_the_name(cluster: TestCluster, sets: Sets) -> None:
     template = {**pod_template("i"), "metadata": {"labels": {"app": "x"}}}
     spec = {"selector": {"matchLabels": {"app": "x"}}, "serviceName": "x", "replicas": 0, "template": template}

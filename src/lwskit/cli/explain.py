@@ -59,4 +59,6 @@ def command(
         state, cause = explanation.state.value, explanation.cause
         click.echo(state if state == cause else f"{state} ({cause})")
         click.echo(explanation.paragraph)
+        if explanation.scale_down:
+            click.echo(f"{explanation.scale_down[:1].upper()}{explanation.scale_down[1:]}.")
     context.exit(NOT_OK if explanation.state is State.BLOCKED else OK)

@@ -21,7 +21,7 @@ def from_dump(path: str, namespace: str, name: str) -> Explanation:
     if scene.lws is None:
         raise observed.unknown(name, namespace, observed.names_in(objects, namespace), path)
     now = observed.time_of(objects) or RealClock().now()
-    return explain(scene, backends.leaders, backends.workers, now)
+    return explain(scene, backends.leaders_of(scene.lws), backends.workers, now)
 
 
 async def from_cluster(
@@ -45,7 +45,7 @@ async def on_cluster(client: Client, namespace: str, name: str, now: datetime) -
     scene = await observed.look(client, namespace, name, backends, events=True)
     if scene.lws is None:
         raise observed.unknown(name, namespace, await observed.names_on(client, namespace), "the cluster")
-    return explain(scene, backends.leaders, backends.workers, now)
+    return explain(scene, backends.leaders_of(scene.lws), backends.workers, now)
 
 
 def as_data(found: Explanation) -> dict[str, Any]:
@@ -60,4 +60,5 @@ def as_data(found: Explanation) -> dict[str, Any]:
         "pod": found.pod,
         "waitsFor": found.waits_for,
         "advice": list(found.advice),
+        "scaleDown": [{"pod": victim.name, "why": victim.why} for victim in found.next_to_go],
     }

@@ -15,7 +15,7 @@ from lwskit.runtime.errors import LwskitError
 class LazyGroup(click.Group):
     """A group that imports a command only when it is asked for, so that `--help` and `--version` stay quick."""
 
-    COMMANDS = ("demo", "up", "run", "manager", "lint", "plan", "explain")
+    COMMANDS = ("demo", "up", "run", "manager", "lint", "plan", "explain", "drain-group")
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands, in the order of the documentation."""
@@ -25,7 +25,7 @@ class LazyGroup(click.Group):
         """Import and return one command."""
         if cmd_name not in self.COMMANDS:
             return None
-        module = __import__(f"lwskit.cli.{cmd_name}", fromlist=["command"])
+        module = __import__(f"lwskit.cli.{cmd_name.replace('-', '_')}", fromlist=["command"])
         return module.command
 
 

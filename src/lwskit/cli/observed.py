@@ -14,11 +14,21 @@ from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.scene import Scene
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.errors import ConfigurationError, Forbidden, NotFound
-from lwskit.runtime.kinds import CONTROLLER_REVISION, EVENT, NODE, POD, SERVICE, STATEFUL_SET, Kind
+from lwskit.runtime.kinds import (
+    CONTROLLER_REVISION,
+    DEPLOYMENT,
+    EVENT,
+    NODE,
+    POD,
+    REPLICA_SET,
+    SERVICE,
+    STATEFUL_SET,
+    Kind,
+)
 from lwskit.runtime.objects import Obj
 
 _DEFAULT_NAMESPACE = "default"
-_READ = (names.KIND, STATEFUL_SET.kind, POD.kind)
+_READ = (names.KIND, STATEFUL_SET.kind, DEPLOYMENT.kind, REPLICA_SET.kind, POD.kind)
 """Kinds whose spec is looked into."""
 
 
@@ -48,7 +58,13 @@ def _check(obj: Obj, path: str) -> None:
 
 def scene_of(objects: Iterable[Obj], namespace: str, name: str, backends: Backends) -> Scene:
     """The scene of one set in a dump."""
-    return scenes.of(objects, namespace, name, backends.leaders, backends.workers)
+    known = list(objects)
+    mine = (o for o in known if o["kind"] == names.KIND and _is_named(o, namespace, name))
+    return scenes.of(known, namespace, name, backends.leaders_of(next(mine, None)), backends.workers)
+
+
+def _is_named(obj: Obj, namespace: str, name: str) -> bool:
+    return obj["metadata"]["name"] == name and obj["metadata"].get("namespace") == namespace
 
 
 def time_of(objects: Iterable[Obj]) -> datetime | None:
@@ -77,11 +93,12 @@ async def look(client: Client, namespace: str, name: str, backends: Backends, *,
         found.append({**await client.get(LEADER_WORKER_SET, name, namespace), **_typed(LEADER_WORKER_SET)})
     except NotFound as error:
         await _check_served(client, error)
-    kinds = dict.fromkeys((POD, CONTROLLER_REVISION, SERVICE, backends.workers.kind))
+    leaders = backends.leaders_of(found[0] if found else None)
+    kinds = dict.fromkeys((POD, CONTROLLER_REVISION, SERVICE, backends.workers.kind, *leaders.watches))
     for kind in kinds:
         found += await client.list_all(kind, namespace, label_selector=label)
     try:
-        found.append({**await client.get(backends.leaders.kind, name, namespace), **_typed(backends.leaders.kind)})
+        found.append({**await client.get(leaders.kind, name, namespace), **_typed(leaders.kind)})
     except NotFound:
         pass
     if events:

@@ -105,7 +105,7 @@ async def on_cluster(client: Client, manifest: Obj, order: str, now: datetime) -
             if overtaken or not 400 <= error.code < 500:
                 raise
             return plans.refused(key.namespace, key.name, [_said(error)])
-        return plans.plan(scene, stored, order, backends.leaders, backends.workers, now)
+        return plans.plan(scene, stored, order, backends.leaders_of(stored), backends.workers, now)
 
 
 async def _dry_run(client: Client, live: Obj | None, manifest: Obj) -> Obj:
@@ -145,4 +145,4 @@ def _offline(scene: Scene, manifest: Obj, server: Server, order: str, now: datet
         # What was stored before a default came to be is not changed by that default.
         there = server.create(scene.lws, scene.namespace).stored
         scene = replace(scene, lws={**scene.lws, "spec": there["spec"]}) if there is not None else scene
-    return plans.plan(scene, answer.stored, order, backends.leaders, backends.workers, now)
+    return plans.plan(scene, answer.stored, order, backends.leaders_of(answer.stored), backends.workers, now)

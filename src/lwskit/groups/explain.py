@@ -6,13 +6,13 @@ The manager's own decision (`ordinal.decide`) is asked what it would do now; `ho
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
-from enum import Enum
 
 from lwskit.api import names
-from lwskit.groups import grouptrouble, ordinal, rollout, spec
+from lwskit.groups import explain_hash, grouptrouble, ordinal, rollout, spec, victims
 from lwskit.groups import hold as holds
+from lwskit.groups.explanation import Explanation, State, upper
 from lwskit.groups.grouptrouble import GroupTrouble, Looking
 from lwskit.groups.hold import Cause, Hold, numbered
 from lwskit.groups.model import READY, UPDATED, DecisionError, Groups, LeaderState
@@ -22,47 +22,20 @@ from lwskit.runtime.objects import Obj, controller_of, generation_of, is_deletin
 from lwskit.runtime.plan import Apply, NeedFresh, Plan
 
 
-class State(Enum):
-    """How a set stands."""
-
-    OK = "ok"
-    """It is where it should be."""
-    PROGRESSING = "progressing"
-    """It goes on by itself."""
-    HELD = "held"
-    """The user's partition holds it."""
-    BLOCKED = "blocked"
-    """It goes on only if somebody does something."""
-    DELETING = "deleting"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """Why a set is where it is. `cause` is a stable code, `sentences` make the paragraph."""
-
-    namespace: str
-    name: str
-    state: State
-    cause: str
-    sentences: tuple[str, ...]
-    group: int | None = None
-    """The group that it is about."""
-    pod: str = ""
-    """The pod of it."""
-    waits_for: str = ""
-    """What the controllers wait for."""
-    advice: tuple[str, ...] = ()
-    """What a person can do; commands in backquotes."""
-
-    @property
-    def paragraph(self) -> str:
-        """All in one paragraph."""
-        return " ".join((*self.sentences, *(f"{_upper(text)}." for text in self.advice)))
-
-
 def explain(scene: Scene, leaders: LeaderBackend, workers: WorkerBackend, now: datetime) -> Explanation:
-    """Why the set of the scene, which exists, is where it is."""
-    return _Explaining(scene, Looking(scene, leaders, workers, now)).explain()
+    """Why the set of the scene, which exists, is where it is, and which group would go next.
+
+    `leaders` is the backend of the set's mode.
+    """
+    assert scene.lws is not None
+    looking = Looking(scene, leaders, workers, now)
+    known = explain_hash.Explaining if spec.is_hashed(scene.lws) else _Explaining
+    found = known(scene, looking).explain()
+    wanted, workload = spec.replicas(scene.lws), scene.workload
+    if found.state is State.DELETING or found.cause == "foreign-workload" or workload is None:
+        return found
+    gone = victims.victims(scene.lws, workload, scene.pods, now, wanted - 1, sets=scene.between) if wanted else []
+    return replace(found, replicas=wanted, next_to_go=tuple(gone))
 
 
 class _Explaining:
@@ -72,7 +45,7 @@ class _Explaining:
         self.lws: Obj = scene.lws
 
     def explain(self) -> Explanation:
-        for look in (self._deleting, self._unserved, self._foreign, self._manager, self._workload, self._decision):
+        for look in (self._deleting, self._foreign, self._manager, self._workload, self._decision):
             found = look()
             if found is not None:
                 return found
@@ -110,15 +83,6 @@ class _Explaining:
         kept = f" It is kept by finalizer {finalizers}." if finalizers else ""
         text = f"{self._name} is being deleted since {meta['deletionTimestamp']}; {there}.{kept}"
         return self._said(State.DELETING, "deleting", text, waits="the garbage collector")
-
-    def _unserved(self) -> Explanation | None:
-        identity = spec.identity(self.lws)
-        if identity == names.IDENTITY_ORDINAL:
-            return None
-        text = (
-            f"{self._name} has groupIdentity {identity}, which this manager does not serve yet: nothing is made for it."
-        )
-        return self._said(State.BLOCKED, "hash-identity", text)
 
     def _foreign(self) -> Explanation | None:
         workload = self.scene.workload
@@ -255,7 +219,7 @@ class _Explaining:
 
     def _held(self, hold: Hold, groups: Groups, now: LeaderState, settings: rollout.Settings) -> Explanation:
         counts = f"{self._counts(groups, settings)}; the partition is {now.partition}."
-        told = f"{_upper(holds.told(hold, settings))}."
+        told = f"{upper(holds.told(hold, settings))}."
         match hold.cause:
             case Cause.UPDATING:
                 return self._updating(hold, groups, settings, counts)
@@ -291,18 +255,18 @@ class _Explaining:
         """A group that the update has reached and that is not ready."""
         about = grouptrouble.of(self.looking, hold.group)
         if about is None:
-            text = f"{_upper(holds.told(hold, settings))}."
+            text = f"{upper(holds.told(hold, settings))}."
             return self._said(State.PROGRESSING, "rolling", counts, text, waits=f"group {hold.group} to become ready")
         what = "the rollout" if self._is_rolling(groups, settings) else "the set"
         if about.trouble.passes:
-            return self._troubled(about, counts, f"{_upper(what)} waits for group {hold.group}, which is on its way.")
+            return self._troubled(about, counts, f"{upper(what)} waits for group {hold.group}, which is on its way.")
         return self._troubled(about, counts, f"Group {hold.group} holds {what}.")
 
     def _unready(self, unready: list[int], groups: Groups, settings: rollout.Settings) -> Explanation:
         about = grouptrouble.first(self.looking, unready)
         counts = f"{self._counts(groups, settings)}."
         if about is None:
-            text = f"{_upper(numbered(unready))} {'is' if len(unready) == 1 else 'are'} not ready."
+            text = f"{upper(numbered(unready))} {'is' if len(unready) == 1 else 'are'} not ready."
             return self._said(State.PROGRESSING, "not-ready", counts, text, waits="it to become ready")
         others = len(unready) - 1
         rest = f" ({others} more are not ready either)" if others else ""
@@ -343,7 +307,7 @@ class _Explaining:
 
     def _about(self, found: GroupTrouble) -> Iterator[str]:
         pod = f"Pod {found.pod} " if found.pod else ""
-        yield f"{_upper(found.sentence or pod + found.trouble.text)}."
+        yield f"{upper(found.sentence or pod + found.trouble.text)}."
 
     def _state_of(self, about: GroupTrouble | None) -> State:
         return State.PROGRESSING if about is None or about.trouble.passes else State.BLOCKED
@@ -374,7 +338,3 @@ def _about_writing(said: str) -> tuple[str, ...]:
             "anew",
         )
     return ()
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -27,7 +27,8 @@ from lwskit.runtime.plan import NeedFresh
 class GroupTrouble:
     """What keeps a group from being ready. `pod` is the pod that it is about, empty if there is none."""
 
-    group: int
+    group: int | str
+    """Its number, or in Hash mode its key."""
     pod: str
     trouble: Trouble
     advice: tuple[str, ...] = ()
@@ -108,6 +109,29 @@ class Looking:
                 return h.note
         return ""
 
+    def snapshot(self, leader: Obj, workload: Obj | None) -> MemberSnapshot:
+        """What the manager would decide from about a leader, whose workers' workload is given."""
+        scene = self.scene
+        assert scene.lws is not None
+        node = leader["spec"].get("nodeName") or ""
+        live = {(POD, key_of(leader)), (LEADER_WORKER_SET, key_of(scene.lws)), (NODE, Key("", node))}
+        service = ownership.service_name(leader)
+        return MemberSnapshot(
+            now=self.now,
+            pod=leader,
+            lws=scene.lws,
+            leader=leader,
+            workers=workload,
+            workload=scene.workload,
+            service=next((s for s in scene.services if s["metadata"]["name"] == service), None),
+            revisions=scene.revisions,
+            group_pods=[p for p in scene.pods if _group_of(p) == _group_of(leader)],
+            set_pods=scene.pods,
+            pool=scene.pool,
+            node=scene.nodes.get(node),
+            live=frozenset(live),
+        )
+
 
 _FAILED = (names.EVENT_FAILED_CREATE, names.EVENT_FAILED_UPDATE)
 _NO_RUNTIME = "embedded://"
@@ -165,12 +189,12 @@ def _span(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
-def _takes_new_template(looking: Looking, ordinal: int, leader: Obj | None) -> bool:
+def _takes_new_template(looking: Looking, group: int | str, leader: Obj | None) -> bool:
     """Whether a newer template is what mends a group: it is on the newest, and a rollout will reach it."""
     assert looking.scene.lws is not None
     if leader is not None and ownership.revision_key(leader) != looking.newest():
         return False
-    return ordinal >= rollout.Settings.of(looking.scene.lws).partition
+    return isinstance(group, str) or group >= rollout.Settings.of(looking.scene.lws).partition
 
 
 def _at_present(looking: Looking, ordinal: int) -> GroupTrouble | None:
@@ -182,9 +206,9 @@ def _at_present(looking: Looking, ordinal: int) -> GroupTrouble | None:
         text = f"does not exist: {said}" if said else "does not exist yet; the StatefulSet controller has to make it"
         return GroupTrouble(ordinal, name, Trouble("no-leader", text, passes=not said))
     if budget.is_exhausted(leader):
-        return _exhausted(looking, ordinal, leader)
+        return exhausted(looking, ordinal, leader)
     if budget.cause_of_pending(leader):
-        return _pending(looking, ordinal, leader)
+        return pending(looking, ordinal, leader)
     workload = looking.workload_named(ownership.workers_name(leader))
     policy = spec.startup_policy(scene.lws)
     waits = policy if policy == names.STARTUP_LEADER_READY else ""
@@ -195,19 +219,26 @@ def _at_present(looking: Looking, ordinal: int) -> GroupTrouble | None:
                 found = replace(
                     found, text=f"{found.text}; its workers are made when it is ready (startupPolicy {waits})"
                 )
-            return GroupTrouble(ordinal, name, found, _advice(looking, name, found))
-    if restarts.size_told(leader, scene.lws) == 1:
+            return GroupTrouble(ordinal, name, found, advice(looking, name, found))
+    return of_workers(looking, ordinal, leader, workload)
+
+
+def of_workers(looking: Looking, group: int | str, leader: Obj, workload: Obj | None) -> GroupTrouble | None:
+    """Why the workers of a leader that is ready itself are not, None if nothing is found."""
+    assert looking.scene.lws is not None
+    if restarts.size_told(leader, looking.scene.lws) == 1:
         return None
     if workload is None or not ownership.owned_by_leader(workload, leader):
-        return GroupTrouble(ordinal, name, _no_workers(looking, leader, workload))
-    return _worker(looking, ordinal, workload)
+        return GroupTrouble(group, leader["metadata"]["name"], _no_workers(looking, leader, workload))
+    return _worker(looking, group, workload)
 
 
 def _is_ready(pod: Obj) -> bool:
     return (pod.get("status") or {}).get("phase") == "Running" and is_true(pod, "Ready")
 
 
-def _exhausted(looking: Looking, ordinal: int, leader: Obj) -> GroupTrouble:
+def exhausted(looking: Looking, group: int | str, leader: Obj) -> GroupTrouble:
+    """A group without a restart left, and how it is given new ones."""
     scene, name = looking.scene, leader["metadata"]["name"]
     assert scene.lws is not None
     limit = budget.limit_of(scene.lws)
@@ -215,26 +246,27 @@ def _exhausted(looking: Looking, ordinal: int, leader: Obj) -> GroupTrouble:
     text = f"marks its group as having used up its restarts{of}; it is kept as it is and not recreated by itself"
     command = f"kubectl -n {scene.namespace} annotate pod {name} {names.RECOVER_ANNOTATION}=true"
     advice = (f"when the cause is mended: `{command}` gives the group a fresh budget",)
-    if _takes_new_template(looking, ordinal, leader):
+    if _takes_new_template(looking, group, leader):
         advice = (
             "if its template, the newest, is at fault: correct it in the set, and the rollout replaces the group",
             f"if something else was: `{command}` makes the group anew of the same template, with a fresh budget",
         )
-    return GroupTrouble(ordinal, name, Trouble("budget-exhausted", text), advice)
+    return GroupTrouble(group, name, Trouble("budget-exhausted", text), advice)
 
 
-def _pending(looking: Looking, ordinal: int, leader: Obj) -> GroupTrouble:
+def pending(looking: Looking, group: int | str, leader: Obj) -> GroupTrouble:
+    """A group whose recreation waits."""
     scene, cause = looking.scene, budget.cause_of_pending(leader)
     assert scene.lws is not None
     try:
         count = counters.read(scene.lws).get(counters.key_of_group(leader), 0)
     except DecisionError as error:
-        return GroupTrouble(ordinal, cause, Trouble("counters-unreadable", str(error)))
+        return GroupTrouble(group, cause, Trouble("counters-unreadable", str(error)))
     left = backoff.remaining(scene.lws, leader, count, looking.now)
     wait = f"for about {max(1.0, left):.0f} s more" if left > 0 else "no longer: the manager has to do it now"
     so_far = f"{count} restart{'' if count == 1 else 's'}"
     text = f"failed, and after {so_far} so far the recreation of the group waits {wait} (restartBackoff)"
-    return GroupTrouble(ordinal, cause, Trouble("back-off", text, passes=True))
+    return GroupTrouble(group, cause, Trouble("back-off", text, passes=True))
 
 
 def put_off(looking: Looking, ordinals: Iterable[int]) -> Iterator[GroupTrouble]:
@@ -243,10 +275,11 @@ def put_off(looking: Looking, ordinals: Iterable[int]) -> Iterator[GroupTrouble]
         leader = looking.leader(ordinal)
         if leader is None or is_deleting(leader) or budget.is_exhausted(leader) or not budget.cause_of_pending(leader):
             continue
-        yield _pending(looking, ordinal, leader)
+        yield pending(looking, ordinal, leader)
 
 
-def _advice(looking: Looking, pod: str, trouble: Trouble) -> tuple[str, ...]:
+def advice(looking: Looking, pod: str, trouble: Trouble) -> tuple[str, ...]:
+    """What a person can look at next."""
     where = f"-n {looking.scene.namespace}"
     show = f"`kubectl {where} describe pod {pod}`"
     match trouble.code:
@@ -269,24 +302,8 @@ def _no_workers(looking: Looking, leader: Obj, workload: Obj | None) -> Trouble:
     said = looking.failure(names.KIND, scene.name, f"leader pod {name}")
     if said:
         return Trouble("no-workers", f"has no workers: {said}")
-    node = leader["spec"].get("nodeName") or ""
-    live = {(POD, key_of(leader)), (LEADER_WORKER_SET, key_of(scene.lws)), (NODE, Key("", node))}
-    snapshot = MemberSnapshot(
-        now=looking.now,
-        pod=leader,
-        lws=scene.lws,
-        leader=leader,
-        workers=workload,
-        workload=scene.workload,
-        service=next((s for s in scene.services if s["metadata"]["name"] == ownership.service_name(leader)), None),
-        revisions=scene.revisions,
-        group_pods=[p for p in scene.pods if _group_of(p) == _group_of(leader)],
-        set_pods=scene.pods,
-        node=scene.nodes.get(node),
-        live=frozenset(live),
-    )
     try:
-        decision = member.decide(snapshot, looking.leaders, looking.workers)
+        decision = member.decide(looking.snapshot(leader, workload), looking.leaders, looking.workers)
     except DecisionError as error:
         return Trouble("no-workers", f"has no workers: {error}")
     if isinstance(decision, NeedFresh):
@@ -298,7 +315,7 @@ def _group_of(pod: Obj) -> str:
     return (pod["metadata"].get("labels") or {}).get(names.GROUP_INDEX_LABEL, "")
 
 
-def _worker(looking: Looking, ordinal: int, workload: Obj) -> GroupTrouble | None:
+def _worker(looking: Looking, group: int | str, workload: Obj) -> GroupTrouble | None:
     """The first worker that is missing or not ready."""
     name = workload["metadata"]["name"]
     pods = looking.owned(workload)
@@ -309,14 +326,14 @@ def _worker(looking: Looking, ordinal: int, workload: Obj) -> GroupTrouble | Non
         found = looking.trouble(pod)
         if found is not None:
             worker = pod["metadata"]["name"]
-            return GroupTrouble(ordinal, worker, found, _advice(looking, worker, found))
+            return GroupTrouble(group, worker, found, advice(looking, worker, found))
     if missing:
         said = looking.failure("StatefulSet", name, missing[0]) or looking.failure("StatefulSet", name)
         text = f"does not exist: {said}" if said else "does not exist yet; the StatefulSet controller has to make it"
-        return GroupTrouble(ordinal, missing[0], Trouble("no-worker", text, passes=not said))
+        return GroupTrouble(group, missing[0], Trouble("no-worker", text, passes=not said))
     if not looking.workers.observe(workload).ready:
         text = f"is ready like all workers, which the status of StatefulSet {name} does not say yet"
-        return GroupTrouble(ordinal, wanted[-1] if wanted else name, Trouble("not-counted", text, passes=True))
+        return GroupTrouble(group, wanted[-1] if wanted else name, Trouble("not-counted", text, passes=True))
     return None
 
 

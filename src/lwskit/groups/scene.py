@@ -8,13 +8,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lwskit.api import names
-from lwskit.groups import ownership
+from lwskit.groups import ownership, spec
 from lwskit.groups.index import GroupIndex
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import SetSnapshot, SetState
+from lwskit.groups.pool import GroupPool
+from lwskit.groups.poolstate import NO_POOL, PoolState
 from lwskit.groups.ports import LeaderBackend, WorkerBackend
 from lwskit.runtime.kinds import CONTROLLER_REVISION, NODE, POD, SERVICE, Kind
-from lwskit.runtime.objects import Key, Obj, controller_of, group_of, uid_of
+from lwskit.runtime.objects import Key, Obj, controller_of, group_of, key_of, uid_of
 
 _EVENT_GROUPS = ("", "events.k8s.io")
 
@@ -47,6 +49,8 @@ class Scene:
     lws: Obj | None
     workload: Obj | None = None
     """The leader workload: the object of the backend's kind with the set's name, whoever owns it."""
+    between: tuple[Obj, ...] = ()
+    """What the leader workload makes pods by: the ReplicaSets of a Deployment."""
     pods: tuple[Obj, ...] = ()
     workers: tuple[Obj, ...] = ()
     """Workloads of workers."""
@@ -58,7 +62,7 @@ class Scene:
 
     def state(self, leaders: LeaderBackend, workers: WorkerBackend) -> SetState:
         """The state of all groups, as the manager's index has it."""
-        if self.lws is None:
+        if self.lws is None or spec.is_hashed(self.lws):
             return SetState()
         index = GroupIndex(leaders, workers)
         if self.workload is not None:
@@ -68,6 +72,19 @@ class Scene:
         for workload in self.workers:
             index.apply(workers.kind, None, workload)
         return index.state_of(uid_of(self.lws))
+
+    @property
+    def pool(self) -> PoolState:
+        """The groups of a set in Hash mode, as the manager's pool has them."""
+        if self.lws is None or not spec.is_hashed(self.lws):
+            return NO_POOL
+        return self._pool().state_of(key_of(self.lws))
+
+    def _pool(self) -> GroupPool:
+        pool = GroupPool()
+        for pod in self.pods:
+            pool.apply(POD, None, pod)
+        return pool
 
     def snapshot(self, leaders: LeaderBackend, workers: WorkerBackend, now: datetime) -> SetSnapshot:
         """What the manager would decide from."""
@@ -80,13 +97,20 @@ class Scene:
             shared_service=shared,
             state=self.state(leaders, workers),
             live=frozenset({(leaders.kind, Key(self.namespace, self.name))}),
+            pool=self.pool,
+            owned=self._owned(leaders),
         )
+
+    def _owned(self, leaders: LeaderBackend) -> frozenset[str]:
+        if self.lws is None or self.workload is None or not spec.is_hashed(self.lws):
+            return frozenset()
+        return self._pool().owned(key_of(self.lws), leaders.observe(self.workload).revision)
 
 
 def of(objects: Iterable[Obj], namespace: str, name: str, leaders: LeaderBackend, workers: WorkerBackend) -> Scene:
     """The scene of one set among any objects of a cluster."""
     lws = workload = None
-    found: dict[str, list[Obj]] = {"pods": [], "workers": [], "revisions": [], "services": []}
+    found: dict[str, list[Obj]] = {"between": [], "pods": [], "workers": [], "revisions": [], "services": []}
     happenings: list[Happening] = []
     nodes: dict[str, Obj] = {}
     for obj in objects:
@@ -100,6 +124,8 @@ def of(objects: Iterable[Obj], namespace: str, name: str, leaders: LeaderBackend
             lws = obj
         elif _is(obj, leaders.kind) and meta["name"] == name:
             workload = obj
+        elif mine and any(_is(obj, kind) for kind in leaders.watches):
+            found["between"].append(obj)
         elif _is(obj, workers.kind) and mine:
             found["workers"].append(obj)
         elif _is(obj, POD) and mine:
@@ -116,6 +142,7 @@ def of(objects: Iterable[Obj], namespace: str, name: str, leaders: LeaderBackend
         namespace=namespace,
         lws=lws,
         workload=workload,
+        between=tuple(found["between"]),
         pods=tuple(found["pods"]),
         workers=tuple(found["workers"]),
         revisions=tuple(found["revisions"]),

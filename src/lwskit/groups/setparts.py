@@ -62,9 +62,7 @@ def check(leaders: LeaderBackend, required: frozenset[Capability], mode: str) ->
         )
 
 
-def nothing_to_do(
-    snapshot: SetSnapshot, lws: Obj, now: LeaderState | None, leaders: LeaderBackend
-) -> Decision | None:
+def nothing_to_do(snapshot: SetSnapshot, lws: Obj, now: LeaderState | None, leaders: LeaderBackend) -> Decision | None:
     """The decision about a set that is not to be touched now, None for one that is. `now` is its leader workload."""
     if is_deleting(lws):
         return Plan(note="the set is being deleted; what it owns goes with it")

@@ -17,6 +17,8 @@ from lwskit.runtime.deployment_sizes import age_of, proportional, wanted
 from lwskit.runtime.objects import Obj, controller_of, uid_of
 from lwskit.runtime.ranking import Ranked, is_active, ranked
 
+SHOWN = 5
+"""Victims that are named one by one."""
 ALL_GO = "all groups go"
 """The reason where nothing stays that a group could be compared with."""
 
@@ -51,7 +53,9 @@ def by_service(pods: Sequence[Obj], now: datetime) -> list[Victim]:
 
 def told(before: int, after: int, found: Sequence[Victim]) -> str:
     """What a smaller size costs, in words: `scaling 4 → 3 would remove llm-6d5f-x2kkp: not scheduled`."""
-    groups = "; ".join(f"{victim.name}: {victim.why}" for victim in found)
+    groups = "; ".join(f"{victim.name}: {victim.why}" for victim in found[:SHOWN])
+    if len(found) > SHOWN:
+        groups += f"; and {len(found) - SHOWN} more"
     return f"scaling {before} → {after} would remove {groups or 'no group'}"
 
 

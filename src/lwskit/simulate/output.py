@@ -48,6 +48,15 @@ def as_data(report: Report) -> dict[str, Any]:
         "rolledGroups": report.rolled,
         "assumed": report.assumed,
         "replicas": report.replicas,
+        "forecast": report.forecast,
+        **(_numbers(report) if report.forecast else {}),
+        "steps": [_step(number, step) for number, step in enumerate(report.steps, 1)],
+        "notices": [{"code": n.code, "message": n.message, "hints": list(n.hints)} for n in report.notices],
+    }
+
+
+def _numbers(report: Report) -> dict[str, Any]:
+    return {
         "readyBefore": report.ready_before,
         "lowestReady": report.lowest,
         "floor": report.floor,
@@ -57,8 +66,6 @@ def as_data(report: Report) -> dict[str, Any]:
             "extraGroups": report.peak_groups - report.groups_before,
             "extraPods": report.peak_pods - report.pods_before,
         },
-        "steps": [_step(number, step) for number, step in enumerate(report.steps, 1)],
-        "notices": [{"code": n.code, "message": n.message, "hints": list(n.hints)} for n in report.notices],
     }
 
 

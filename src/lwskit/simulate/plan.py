@@ -8,14 +8,14 @@ from datetime import datetime
 from enum import Enum
 from typing import Final
 
-from lwskit.api import names
 from lwskit.groups import hold as holds
 from lwskit.groups import rollout as arithmetic
-from lwskit.groups import spec
+from lwskit.groups import spec, templates, victims
 from lwskit.groups.hold import numbered
 from lwskit.groups.model import READY, UPDATED, DecisionError, Groups
 from lwskit.groups.ports import LeaderBackend, WorkerBackend
 from lwskit.groups.scene import Scene, owner_name
+from lwskit.runtime.deployment_sizes import wanted
 from lwskit.runtime.objects import Obj, controller_of, is_deleting, uid_of
 from lwskit.simulate import edit as edits
 from lwskit.simulate import order as orders
@@ -69,6 +69,8 @@ class Report:
     floor: int | None = None
     """replicas − maxUnavailable; None for a set that does not exist yet."""
     notices: tuple[Notice, ...] = field(default=())
+    forecast: bool = True
+    """Whether the steps are all that is going to happen; False where they are not forecast."""
 
     @property
     def lowest(self) -> int:
@@ -119,8 +121,10 @@ def plan(
             replicas=spec.replicas(new),
             notices=(obstacle,),
         )
+    if spec.is_hashed(new):
+        return _hashed(scene, new, now)
     start = observe(scene, leaders, workers, now)
-    notices: list[Notice] = []
+    notices = _victims(scene, new, now)
     if scene.workload is not None and is_deleting(scene.workload):
         start = Start(old, None, {}, Templates(), "", "", None, scene.revisions, start.service)
         notices.append(Notice("workload-deleting", f"StatefulSet {scene.name} is being deleted: the plan begins after"))
@@ -196,6 +200,47 @@ def _is_by_edit(
     return not anew <= _anew(without, old, old)
 
 
+def _hashed(scene: Scene, new: Obj, now: datetime) -> Report:
+    """What an edit of a set in Hash mode is, and which groups a smaller size costs; without the steps of a rollout."""
+    old = scene.lws
+    changed = edits.differences(old, new) if old is not None else []
+    rolls = old is not None and (edits.new_template(old, new) or _leaders(old) != _leaders(new))
+    replicas = spec.replicas(new)
+    verdict = edits.classify(old, new, changed, int(rolls))
+    notices = [] if rolls else _victims(scene, new, now)
+    if verdict in (Verdict.ROLLS, Verdict.CREATES) or (verdict is Verdict.SCALES and not notices):
+        text = "the steps are the Deployment's own, and this version of lwskit does not forecast them in Hash mode"
+        notices.append(Notice("not-forecast", text))
+    return Report(
+        namespace=scene.namespace,
+        name=scene.name,
+        verdict=verdict,
+        rolled=min(spec.replicas(old), replicas) if rolls and old is not None else 0,
+        changed=tuple(changed),
+        replicas=replicas,
+        groups_before=spec.replicas(old) if old is not None else 0,
+        notices=tuple(notices),
+        forecast=False,
+    )
+
+
+def _leaders(lws: Obj) -> Obj:
+    """The leaders' template; what is in it and not in the revision rolls all groups too."""
+    return templates.hashed_leader_plan(lws, "").template
+
+
+def _victims(scene: Scene, new: Obj, now: datetime) -> list[Notice]:
+    """Which groups go because the set gets smaller."""
+    old, workload = scene.lws, scene.workload
+    if old is None or workload is None or spec.replicas(new) >= spec.replicas(old):
+        return []
+    if not spec.is_hashed(old) and (wanted(workload) != spec.replicas(old) or edits.new_template(old, new)):
+        # A rollout has a say in it too: the steps tell.
+        return []
+    found = victims.victims(old, workload, scene.pods, now, spec.replicas(new), sets=scene.between)
+    return [Notice("scale-down", victims.told(spec.replicas(old), spec.replicas(new), found))]
+
+
 def _unreadable(lws: Obj) -> bool:
     try:
         arithmetic.Settings.of(lws)
@@ -215,15 +260,14 @@ def _obstacle(scene: Scene, new: Obj) -> Notice | None:
     """What keeps the manager from doing anything about the set at all."""
     if scene.lws is not None and is_deleting(scene.lws):
         return Notice("set-deleting", "the set is being deleted: an edit changes nothing any more")
-    if spec.identity(new) != names.IDENTITY_ORDINAL:
-        return Notice("hash-identity", f"groupIdentity {spec.identity(new)} is not served by this manager yet")
     workload = scene.workload
     if workload is None or scene.lws is None:
         return None
     owner = controller_of(workload)
     if owner is None or owner["uid"] != uid_of(scene.lws):
-        text = f"StatefulSet {scene.name} belongs to {owner_name(workload)}, not to this set"
-        return Notice("foreign-workload", text, ("delete that StatefulSet, or give the set another name",))
+        kind = workload.get("kind", "StatefulSet")
+        text = f"{kind} {scene.name} belongs to {owner_name(workload)}, not to this set"
+        return Notice("foreign-workload", text, (f"delete that {kind}, or give the set another name",))
     return None
 
 

@@ -37,7 +37,8 @@ def test_all_is_well(tmp_path: Path) -> None:
     result = run("x", "-n", "ns", "--from", dumped(small(2), tmp_path))
     assert (result.exit_code, result.stdout) == (
         0,
-        "ok\nns/x: 2 of 2 groups are ready, 2 of the newest revision. All is well.\n",
+        "ok\nns/x: 2 of 2 groups are ready, 2 of the newest revision. All is well.\n"
+        "Scaling 2 → 1 would remove x-1: a StatefulSet removes the highest ordinal first, here 1.\n",
     )
 
 

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src" / "lwskit"
 CAUSES = (
     ("groups/explain.py", r'State\.[A-Z]+,\s+"([a-z-]+)"'),
+    ("groups/explain_hash.py", r'State\.[A-Z]+,\s+"([a-z-]+)"'),
     ("groups/grouptrouble.py", r'Trouble\("([a-z-]+)"'),
     ("groups/podtrouble.py", r'Trouble\("([a-z-]+)"'),
 )

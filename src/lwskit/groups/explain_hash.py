@@ -1,0 +1,265 @@
+"""Why a set in Hash mode is not where it should be. Pure.
+
+The Deployment rolls out by itself; what can hold it are groups that do not get ready, leaders at their gate, and what
+keeps the Deployment from making pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from lwskit.api import names
+from lwskit.groups import budget, gates, grouptrouble, hashed, ownership, podtrouble, restarts, spec, turns
+from lwskit.groups.explanation import Explanation, State, upper
+from lwskit.groups.grouptrouble import GroupTrouble, Looking
+from lwskit.groups.model import DecisionError
+from lwskit.groups.podtrouble import Trouble
+from lwskit.groups.pool import facts_of, group_name
+from lwskit.groups.scene import Scene, is_leader_pod, owner_name
+from lwskit.runtime.objects import Obj, condition_of, controller_of, generation_of, is_deleting, is_true, uid_of
+from lwskit.runtime.plan import Apply, NeedFresh
+
+_SHOWN = 3
+"""Pods of groups that go which are named."""
+
+
+class Explaining:
+    """Looks at one set in Hash mode."""
+
+    def __init__(self, scene: Scene, looking: Looking) -> None:
+        assert scene.lws is not None
+        self.scene, self.looking = scene, looking
+        self.lws: Obj = scene.lws
+        self.kind = looking.leaders.kind.kind
+
+    def explain(self) -> Explanation:
+        """Why it is where it is."""
+        for look in (self._deleting, self._manager, self._foreign, self._workload, self._decision):
+            found = look()
+            if found is not None:
+                return found
+        return self._groups()
+
+    def _said(
+        self,
+        state: State,
+        cause: str,
+        *sentences: str,
+        waits: str = "",
+        advice: tuple[str, ...] = (),
+        about: GroupTrouble | None = None,
+    ) -> Explanation:
+        return Explanation(
+            namespace=self.scene.namespace,
+            name=self.scene.name,
+            state=state,
+            cause=cause,
+            sentences=tuple(s for s in sentences if s),
+            group=about.group if about is not None else None,
+            pod=about.pod if about is not None else "",
+            waits_for=waits,
+            advice=advice,
+        )
+
+    # The set and its workload -----------------------------------------------------------------------------------------
+
+    @property
+    def _name(self) -> str:
+        return f"{self.scene.namespace}/{self.scene.name}"
+
+    @property
+    def _there(self) -> str:
+        return f"{self.kind} {self.scene.name}"
+
+    def _deleting(self) -> Explanation | None:
+        if not is_deleting(self.lws):
+            return None
+        meta, pods = self.lws["metadata"], len(self.scene.pods)
+        text = f"{self._name} is being deleted since {meta['deletionTimestamp']}; pods of it that are left: {pods}."
+        finalizers = ", ".join(meta.get("finalizers") or ())
+        kept = f"It is kept by finalizer {finalizers}." if finalizers else ""
+        return self._said(State.DELETING, "deleting", text, kept, waits="the garbage collector")
+
+    def _manager(self) -> Explanation | None:
+        seen, wanted = (self.lws.get("status") or {}).get("observedGeneration", 0), generation_of(self.lws)
+        workload = self.scene.workload
+        if workload is not None and (seen >= wanted or not self._is_mine(workload)):
+            return None
+        text = f"{self._name} has no {self._there}"
+        if workload is not None:
+            text = f"{self._name} is at generation {wanted}, of which the manager has acted on {seen or 'none'}"
+        said = self.looking.failure(names.KIND, self.scene.name)
+        if said:
+            return self._said(State.BLOCKED, "not-written", f"{text}: {said}.")
+        more = "if this stays so, the manager does not run or does not see the set"
+        return self._said(State.BLOCKED, "no-manager", f"{text}; {more}.", waits="the manager")
+
+    def _is_mine(self, workload: Obj) -> bool:
+        owner = controller_of(workload)
+        return owner is not None and owner["uid"] == uid_of(self.lws)
+
+    def _foreign(self) -> Explanation | None:
+        workload = self.scene.workload
+        if workload is None or self._is_mine(workload):
+            return None
+        text = f"{self._there} belongs to {owner_name(workload)}, not to this set, which needs that name."
+        owner = controller_of(workload)
+        if owner is not None and (owner["kind"], owner["name"]) == (names.KIND, self.scene.name):
+            text = f"{self._there} belongs to an earlier set of this name, and is still being removed."
+        advice = (f"remove that {self.kind}, or rename the set",)
+        return self._said(State.BLOCKED, "foreign-workload", text, advice=advice)
+
+    def _workload(self) -> Explanation | None:
+        workload = self.scene.workload
+        assert workload is not None
+        now = self.looking.leaders.observe(workload)
+        if now.deleting:
+            text = f"{self._there} is being deleted; the manager makes a new one when it is gone."
+            return self._said(State.PROGRESSING, "workload-deleting", text, waits="the garbage collector")
+        if now.observed_generation < now.generation:
+            text = (
+                f"{self._there} is at generation {now.generation}, of which its controller has seen "
+                f"{now.observed_generation or 'none'}; if this stays so, the {self.kind} controller does not run."
+            )
+            return self._said(State.BLOCKED, "no-deployment-controller", text, waits=f"the {self.kind} controller")
+        return None
+
+    def _decision(self) -> Explanation | None:
+        """Whether the manager can decide, and has done what it decides."""
+        workload, leaders = self.scene.workload, self.looking.leaders
+        assert workload is not None
+        snapshot = self.scene.snapshot(leaders, self.looking.workers, self.looking.now)
+        try:
+            decision = hashed.decide(snapshot, leaders)
+        except DecisionError as error:
+            return self._said(State.BLOCKED, "no-decision", f"The manager cannot decide about {self._name}: {error}.")
+        if isinstance(decision, NeedFresh):
+            return None
+        there = leaders.observe(workload)
+        for action in decision.actions:
+            if not isinstance(action, Apply):
+                continue
+            wanted = leaders.observe(action.obj)
+            if (wanted.replicas, wanted.revision) == (there.replicas, there.revision):
+                return None
+            text = (
+                f"The manager would now set replicas {wanted.replicas} and revision {wanted.revision} on "
+                f"{self._there}, which has {there.replicas} and {there.revision}."
+            )
+            said = self.looking.failure(names.KIND, self.scene.name)
+            if said:
+                return self._said(State.BLOCKED, "not-written", text, f"It could not: {said}.")
+            more = "If this stays so, the manager does not run."
+            return self._said(State.PROGRESSING, "not-written-yet", text, more, waits="the manager")
+        return None
+
+    # The groups -------------------------------------------------------------------------------------------------------
+
+    def _groups(self) -> Explanation:
+        workload = self.scene.workload
+        assert workload is not None
+        now = self.looking.leaders.observe(workload)
+        found = hashed.count(now, self.scene.pool, spec.replicas(self.lws), now.revision)
+        counts = self._counts(found)
+        about = self._first()
+        if about is not None:
+            return self._troubled(about, counts, found)
+        said = self._failure(workload)
+        if said:
+            text = f"{self._there} cannot make what it should: {said}."
+            return self._said(State.BLOCKED, "no-leader", counts, text, waits=f"the {self.kind} controller")
+        if found.updating:
+            text = "The update goes on as groups get ready."
+            return self._said(State.PROGRESSING, "rolling", counts, text, waits=f"the {self.kind} controller")
+        if not found.available:
+            text = "Groups are on their way."
+            return self._said(State.PROGRESSING, "not-ready", counts, text, waits="them to become ready")
+        return self._said(State.OK, "ok", f"{counts} All is well.")
+
+    def _counts(self, found: hashed.Counts) -> str:
+        verb = "is" if found.ready == 1 else "are"
+        text = (
+            f"{self._name}: {found.ready} of {found.wanted} groups {verb} ready, {found.updated} of the newest revision"
+        )
+        surge = found.created - found.wanted
+        return f"{text}; {surge} more than wanted exist." if surge > 0 else f"{text}."
+
+    def _failure(self, workload: Obj) -> str:
+        """What the Deployment's conditions say that keeps it from going on."""
+        condition = condition_of(workload, "ReplicaFailure")
+        if condition is not None and condition.get("status") == "True":
+            return condition.get("message") or condition.get("reason", "")
+        condition = condition_of(workload, "Progressing")
+        if condition is not None and condition.get("status") == "False":
+            return condition.get("message") or condition.get("reason", "")
+        return ""
+
+    def _troubled(self, about: GroupTrouble, counts: str, found: hashed.Counts) -> Explanation:
+        state = State.PROGRESSING if about.trouble.passes else State.BLOCKED
+        what = "the rollout" if found.updating else "the set"
+        short = f"{str(about.group)[:8]}…"
+        sentence, passes = f"Group {short} holds {what}.", ""
+        if about.trouble.passes:
+            sentence = f"{upper(what)} waits for group {short}, which is on its way."
+            passes = f"It goes on by itself once group {short} is ready."
+        pod = f"Pod {about.pod} {about.trouble.text}." if about.pod else f"{upper(about.trouble.text)}."
+        waits = f"group {about.group} to become ready"
+        code = about.trouble.code
+        return self._said(state, code, counts, sentence, pod, passes, waits=waits, advice=about.advice, about=about)
+
+    def _first(self) -> GroupTrouble | None:
+        """What is the matter with a group: first what passes only if somebody does something."""
+        leaders = [p for p in self.scene.pods if is_leader_pod(p) and not facts_of(p).leaving]
+        leaders.sort(key=lambda pod: facts_of(pod).place)
+        found = [trouble for leader in leaders if (trouble := self._of(leader)) is not None]
+        return min(found, key=lambda t: (t.trouble.passes, t.trouble.code == _GATE), default=None)
+
+    def _of(self, leader: Obj) -> GroupTrouble | None:
+        """Why one group is not ready."""
+        group, name = group_name(leader), leader["metadata"]["name"]
+        if budget.is_exhausted(leader):
+            return grouptrouble.exhausted(self.looking, group, leader)
+        if budget.cause_of_pending(leader):
+            return grouptrouble.pending(self.looking, group, leader)
+        if gates.is_gated(leader):
+            return GroupTrouble(group, name, self._at_its_gate(leader))
+        workload = self.looking.workload_named(ownership.workers_name(leader))
+        if is_true(leader, "Ready") and not is_deleting(leader):
+            return None
+        if not is_true(leader, "ContainersReady"):
+            found = self.looking.trouble(leader)
+            if found is not None:
+                return GroupTrouble(group, name, found, grouptrouble.advice(self.looking, name, found))
+        found = grouptrouble.of_workers(self.looking, group, leader, workload)
+        if found is not None:
+            return found
+        if restarts.size_told(leader, self.lws) > 1 and not is_true(leader, names.GROUP_READY_GATE):
+            text = f"does not say yet that its workers are ready ({names.GROUP_READY_GATE})"
+            return GroupTrouble(group, name, Trouble("not-counted", text, passes=True))
+        found = self.looking.trouble(leader)
+        return GroupTrouble(group, name, found) if found is not None else None
+
+    def _at_its_gate(self, leader: Obj) -> Trouble:
+        """What a leader waits for: the manager's own decision, and the pods that are in the way."""
+        turn = turns.of(self.looking.snapshot(leader, None), self.lws, leader, self.looking.leaders)
+        if turn.admitted:
+            return Trouble(_GATE, "waits at its gate, which the manager is about to take away", passes=True)
+        others = [g["name"] for g in leader["spec"].get("schedulingGates") or ()]
+        text = f"waits at its gate ({', '.join(others)}): {turn.why}"
+        pods = list(self._in_the_way())
+        if not pods:
+            return Trouble(_GATE, text, passes=True)
+        there = ", ".join(pod["metadata"]["name"] for pod in pods[:_SHOWN])
+        more = f" and {len(pods) - _SHOWN} more" if len(pods) > _SHOWN else ""
+        found = next((t for pod in pods if (t := podtrouble.of(pod, ())) is not None and not t.passes), None)
+        kept = f"; {pods[0]['metadata']['name']} {found.text}" if found is not None else ""
+        return replace(Trouble(_GATE, f"{text}; still there: {there}{more}{kept}"), passes=found is None)
+
+    def _in_the_way(self) -> Iterable[Obj]:
+        """The pods of groups that have no living leader any more."""
+        alive = {group_name(p) for p in self.scene.pods if is_leader_pod(p) and facts_of(p).alive}
+        return (p for p in self.scene.pods if group_name(p) not in alive)
+
+
+_GATE = "group-replacement"
