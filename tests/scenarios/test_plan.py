@@ -248,7 +248,7 @@ def is_what_the_plan_said(found: Explanation, report: Report) -> bool:
         return found.cause == CAUSES[code] and told
     # The plan knows only that a group is waited for; the explanation also what is the matter with its pod.
     groups = [int(n) for n in re.findall(r"\d+", message)]
-    return found.group is not None and min(groups) <= found.group <= max(groups)
+    return isinstance(found.group, int) and min(groups) <= found.group <= max(groups)
 
 
 async def planned(cluster: TestCluster, manifest: Obj) -> Report:
