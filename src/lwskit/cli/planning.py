@@ -43,11 +43,12 @@ def sets_of(objects: Sequence[Obj], filename: str, namespace: str) -> list[Obj]:
 def against_dump(sets: Sequence[Obj], path: str, order: str) -> list[Report]:
     """The plans against a saved dump. Raises ConfigurationError for a dump that cannot be read."""
     objects, server, backends = observed.read_dump(path), Server(), registry.find()
+    now = observed.time_of(objects) or RealClock().now()
     reports: list[Report] = []
     for manifest in sets:
         meta = manifest["metadata"]
         scene = observed.scene_of(objects, meta["namespace"], meta["name"], backends)
-        report = _offline(scene, manifest, server, order, RealClock().now())
+        report = _offline(scene, manifest, server, order, now)
         if scene.lws is None:
             report = replace(report, notices=(_missing(objects, path, scene), *report.notices))
         reports.append(report)

@@ -11,10 +11,14 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from lwskit.api import names
+from lwskit.cli import explain
 from lwskit.cli.plan import command
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.objects import Obj
+from tests.unit.groups.hash_objects import deployment, hash_lws, leader
 from tests.unit.groups.small_cluster import SmallCluster
+from tests.unit.groups.test_victims import on, replica_set
 from tests.unit.simulate.scenes import objects_of, small
 from tests.unit.simulate.test_rollout import edited
 
@@ -77,6 +81,28 @@ def test_a_dump_of_a_rollout_that_goes_on(cluster: SmallCluster, tmp_path: Path)
     result = run("-f", "-", "--against", file, stdin=yaml.safe_dump(manifest(cluster.lws)))
     assert result.exit_code == 0, result.exception
     assert result.stdout.splitlines()[0] == "ns/x: nothing changes; what goes on already:"
+
+
+def test_ages_in_a_dump_count_up_to_its_latest_time(tmp_path: Path) -> None:
+    """Today both groups of a set in Hash mode are months old; when the dump was made, one was much younger."""
+    lws, pods = hash_lws(replicas=2), [on("n", leader(1)), on("n", leader(2))]
+    for pod, since in zip(pods, ("2026-10-20T10:00:00Z", "2026-10-20T10:02:30Z"), strict=True):
+        pod["status"]["conditions"][0]["lastTransitionTime"] = since
+    owner = replica_set("rs", 2)
+    owner["metadata"] |= {"namespace": "ns", "labels": {names.NAME_LABEL: "x"}}
+    items = [
+        {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", **lws},
+        {"apiVersion": "apps/v1", "kind": "Deployment", **deployment(lws)},
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", **owner},
+        *({"apiVersion": "v1", "kind": "Pod", **pod} for pod in pods),
+    ]
+    file = tmp_path / "hash.yaml"
+    file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
+    result = run("-f", "-", "--against", file, stdin=yaml.safe_dump(manifest(lws, replicas=1)))
+    goes = "scaling 2 → 1 would remove x-rs-2: ready for 0s, shorter than 2m"
+    assert f"  note: {goes} [scale-down]" in result.stdout.splitlines()
+    explained = CliRunner().invoke(explain.command, ["x", "-n", "ns", "--from", str(file)])
+    assert explained.stdout.splitlines()[-1] == f"S{goes[1:]}."
 
 
 def test_json(edit: Path, dump: Path) -> None:
