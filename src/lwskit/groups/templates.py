@@ -20,7 +20,6 @@ from lwskit.runtime.objects import Obj, annotations_of, controller_reference, ke
 _COUNTERS = frozenset({names.GROUP_RESTART_COUNTS_ANNOTATION, names.GROUP_RESTART_LEADERS_ANNOTATION})
 _CLAIM_FIELDS = ("accessModes", "storageClassName", "volumeMode")
 _CLAIM_RESOURCES = ("requests", "limits")
-_COUNTS = (names.GROUP_RESTART_COUNTS_ANNOTATION, names.GROUP_RESTART_LEADERS_ANNOTATION)
 _LARGEST = 2**31 - 1
 """The largest number that a workload can have."""
 
@@ -62,13 +61,12 @@ def leader_plan(lws: Obj, revision: str, *, partition: int, replicas: int) -> Le
 
 def hashed_leader_plan(lws: Obj, revision: str) -> LeaderPlan:
     """The workload of the leaders of a set in Hash mode: it surges and rolls by itself, so it is told no more than what
-    the set says. The counts of restarts on the set are not carried over: they would be changes of the workload.
+    the set says.
 
     Specification: 30 §4.
     """
     plan = leader_plan(lws, revision, partition=0, replicas=spec.replicas(lws))
-    notes = {key: value for key, value in plan.annotations.items() if key not in _COUNTS}
-    return replace(plan, annotations=notes, template=_hashed(plan.template, plan.name, spec.size(lws)), pace=_pace(lws))
+    return replace(plan, template=_hashed(plan.template, plan.name, spec.size(lws)), pace=_pace(lws))
 
 
 def _hashed(template: Obj, subdomain: str, size: int) -> Obj:
