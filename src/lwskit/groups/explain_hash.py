@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from lwskit.api import names
-from lwskit.groups import budget, gates, grouptrouble, hashed, ownership, podtrouble, restarts, spec, turns
+from lwskit.groups import budget, gates, grouptrouble, hashed, ownership, podtrouble, restarts, setparts, spec, turns
 from lwskit.groups.explanation import Explanation, State, upper
 from lwskit.groups.grouptrouble import GroupTrouble, Looking
 from lwskit.groups.model import DecisionError
@@ -104,8 +104,7 @@ class Explaining:
         if workload is None or self._is_mine(workload):
             return None
         text = f"{self._there} belongs to {owner_name(workload)}, not to this set, which needs that name."
-        owner = controller_of(workload)
-        if owner is not None and (owner["kind"], owner["name"]) == (names.KIND, self.scene.name):
+        if setparts.is_of_an_earlier_set(workload, self.lws):
             text = f"{self._there} belongs to an earlier set of this name, and is still being removed."
         advice = (f"remove that {self.kind}, or rename the set",)
         return self._said(State.BLOCKED, "foreign-workload", text, advice=advice)

@@ -69,7 +69,7 @@ def nothing_to_do(snapshot: SetSnapshot, lws: Obj, now: LeaderState | None, lead
     if now is not None and now.deleting:
         wait = Result(after=_DELETION_DELAY, reason="the leader workload is being deleted")
         return Plan(result=wait, note="the leader workload is being deleted; a new one is made after that")
-    if snapshot.workload is not None and _is_of_an_earlier_set(snapshot.workload, lws):
+    if snapshot.workload is not None and is_of_an_earlier_set(snapshot.workload, lws):
         wait = Result(after=_DELETION_DELAY, reason="the leader workload is that of an earlier set of this name")
         return Plan(result=wait, note="the leader workload of an earlier set has to go first")
     if now is None and snapshot.led_by:
@@ -81,7 +81,7 @@ def nothing_to_do(snapshot: SetSnapshot, lws: Obj, now: LeaderState | None, lead
     return None
 
 
-def _is_of_an_earlier_set(workload: Obj, lws: Obj) -> bool:
+def is_of_an_earlier_set(workload: Obj, lws: Obj) -> bool:
     """Whether a workload belongs to a set of this name that is gone, so that the collector is about to remove it."""
     owner = controller_of(workload)
     return (
