@@ -65,7 +65,7 @@ class Server:
         return self._written(obj, None, namespace)
 
     def update(self, new: Mapping[str, Any], old: Obj, namespace: str) -> Answer:
-        """The answer to the change of a stored set, which `old` is."""
+        """The answer to the change of a stored set, which `old` is; its UID, if it has one, stays."""
         return self._written(new, old, namespace)
 
     def workload(self, obj: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -95,6 +95,8 @@ class Server:
             Fault(REFUSED_BY_ADMISSION, e.path, str(e).removeprefix(f"{e.path}: "))
             for e in sets.faults(changed, old, self._support)
         ]
+        if old is not None and "uid" in old["metadata"]:
+            changed["metadata"]["uid"] = old["metadata"]["uid"]
         later = [fault for fault in faults if not any(_about_the_same(fault, s) for s in schema)]
         return Answer(changed, (*_once(schema), *_once(later)), tuple(_once(noticed)))
 

@@ -68,6 +68,17 @@ def test_the_steps_of_a_rollout(edit: Path, dump: Path) -> None:
     ]
 
 
+def test_a_dump_of_a_rollout_that_goes_on(cluster: SmallCluster, tmp_path: Path) -> None:
+    """An edit that is none, where groups are made anew all the same."""
+    cluster.change(image="B")
+    cluster.settle()
+    file = tmp_path / "dump.yaml"
+    file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": objects_of(cluster)}))
+    result = run("-f", "-", "--against", file, stdin=yaml.safe_dump(manifest(cluster.lws)))
+    assert result.exit_code == 0, result.exception
+    assert result.stdout.splitlines()[0] == "ns/x: nothing changes; what goes on already:"
+
+
 def test_json(edit: Path, dump: Path) -> None:
     result = run("-f", edit, "--against", dump, "--output", "json")
     (found,) = json.loads(result.stdout)["plans"]
