@@ -49,8 +49,6 @@ LEFT_OUT = ("statefulset",)
 """Controllers that tests play themselves, each on a control plane of its own."""
 FOLDERS = ("tests/scenarios", "tests/real")
 ALONE = ("tests/scenarios/test_fifty_sets.py",)
-"""What keeps a machine busy for as long as it runs, so that others would miss their times beside it."""
-ALONE = ("tests/scenarios/test_fifty_sets.py",)
 """What keeps a machine so busy that others would miss their times beside it."""
 SIDE_BY_SIDE = 2
 """Control planes that the lane `real` has at the same time."""
