@@ -31,19 +31,12 @@ class GroupReconciler:
 
     async def __call__(self, request: Request) -> Result:
         """Observe, decide, execute. Raises what the decision or a request raises; cancelling ends it between writes."""
-        made: list[tuple[MemberSnapshot, Decision]] = []
 
-        def decide(snapshot: MemberSnapshot) -> Decision:
-            decision = self.decide(snapshot)
-            made.append((snapshot, decision))
-            return decision
+        def done(snapshot: MemberSnapshot, plan: Plan) -> None:
+            if cause := restarts.cause(snapshot, plan):
+                self._stats.restarted(Key(request.namespace, ownership.set_name(snapshot.pod or {})), cause)
 
-        result = await reconcile(lambda fresh: self.observe(request, fresh), decide, self._executor)
-        snapshot, decision = made[-1]
-        # A plan that stopped half-way has another result than its own.
-        if isinstance(decision, Plan) and result is decision.result and (cause := restarts.cause(*made[-1])):
-            self._stats.restarted(Key(request.namespace, ownership.set_name(snapshot.pod or {})), cause)
-        return result
+        return await reconcile(lambda fresh: self.observe(request, fresh), self.decide, self._executor, done=done)
 
     def decide(self, snapshot: MemberSnapshot) -> Decision:
         """What to do about it: pure."""
