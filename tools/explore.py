@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 
@@ -68,12 +68,8 @@ def scenarios(disturbances: Sequence[str], sample: int | None, seed: int, jobs: 
     command += ["--explore", ",".join(disturbances), "--explore-sample", str(sample or 0), "--explore-seed", str(seed)]
 
     def run(file: str) -> str:
-        done = subprocess.run(
-            [*command, file], cwd=ROOT, capture_output=True, text=True, env={**os.environ}, check=False
-        )
+        done = subprocess.run([*command, file], cwd=ROOT, capture_output=True, text=True)
         return f"{file}\n{done.stdout}{done.stderr}"
-
-    from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(jobs) as pool:
         for future in as_completed([pool.submit(run, file) for file in files]):

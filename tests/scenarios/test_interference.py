@@ -8,8 +8,8 @@ from lwskit.runtime.kinds import POD, STATEFUL_SET
 from lwskit.runtime.objects import Obj, controller_of, is_true, labels_of, uid_of
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.budgets import exhaust, limited
+from tests.scenarios.rollouts import reaches
 from tests.scenarios.support import LEADERS, Sets, partition_of, pod_template, revision_key, seen
-from tests.scenarios.test_rollout import reaches
 
 
 async def has_label_again(sets: Sets, label: str, value: str) -> None:

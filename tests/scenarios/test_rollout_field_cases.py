@@ -9,6 +9,7 @@ from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import POD, SERVICE, STATEFUL_SET
 from lwskit.runtime.objects import controller_of, is_deleting, labels_of, uid_of
 from lwskit.testing.cluster import TestCluster
+from tests.scenarios.rollouts import group_ready, reaches
 from tests.scenarios.support import (
     LEADERS,
     Sets,
@@ -21,7 +22,6 @@ from tests.scenarios.support import (
     strategy,
     target_of,
 )
-from tests.scenarios.test_rollout import group_ready, reaches
 
 FINALIZER = "example.com/mine"
 

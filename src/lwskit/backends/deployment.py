@@ -15,8 +15,8 @@ from lwskit.runtime.objects import (
     annotations_of,
     controller_of,
     generation_of,
-    group_of,
     is_deleting,
+    is_of,
     labels_of,
     uid_of,
 )
@@ -78,7 +78,7 @@ class DeploymentLeaders:
     def group_of(self, pod: Obj) -> GroupId | None:
         """The group that a pod leads: its ReplicaSet's UID and its group key."""
         owner = controller_of(pod)
-        if owner is None or owner["kind"] != REPLICA_SET.kind or group_of(owner["apiVersion"]) != REPLICA_SET.group:
+        if owner is None or not is_of(owner, REPLICA_SET):
             return None
         labels = labels_of(pod)
         if labels.get(names.WORKER_INDEX_LABEL) != names.LEADER_INDEX:

@@ -17,6 +17,7 @@ from lwskit.runtime.objects import (
     controller_of,
     generation_of,
     is_deleting,
+    is_of,
     labels_of,
     uid_of,
 )
@@ -74,7 +75,7 @@ class StatefulSetLeaders:
     def group_of(self, pod: Obj) -> GroupId | None:
         """The group that a pod leads: its StatefulSet's UID and its group-index label."""
         owner = controller_of(pod)
-        if owner is None or owner["kind"] != STATEFUL_SET.kind:
+        if owner is None or not is_of(owner, STATEFUL_SET):
             return None
         labels = labels_of(pod)
         if labels.get(names.WORKER_INDEX_LABEL) != names.LEADER_INDEX:

@@ -26,7 +26,7 @@ from lwskit.groups.model import (
 )
 from lwskit.groups.ports import LeaderBackend, WorkerBackend
 from lwskit.runtime.kinds import POD, Kind
-from lwskit.runtime.objects import Obj, annotations_of, controller_of, group_of, is_true, uid_of
+from lwskit.runtime.objects import Obj, annotations_of, controller_of, is_of, is_true, uid_of
 
 _NO_PAIR = ("", "")
 _MAX_ORDINAL = 2 * names.MAX_REPLICAS
@@ -190,12 +190,12 @@ class GroupIndex:
         owner = controller_of(obj)
         if kind == POD:
             self._learn_pod(obj, owner)
-        elif owner is not None and kind == self._worker_backend.kind and _is(owner, POD):
+        elif owner is not None and kind == self._worker_backend.kind and is_of(owner, POD):
             self._forget_workload(uid_of(obj))
             self._learn_workers(obj, owner)
         else:
             self._forget(kind, uid_of(obj))
-            if owner is not None and kind == self._leader_backend.kind and _is(owner, LEADER_WORKER_SET):
+            if owner is not None and kind == self._leader_backend.kind and is_of(owner, LEADER_WORKER_SET):
                 self._learn_workload(obj, owner)
 
     def _learn_pod(self, pod: Obj, owner: Obj | None) -> None:
@@ -295,7 +295,3 @@ class GroupIndex:
             if workers.name == leader.workers_name:
                 return uid, workers.flags, workers.revision
         return "", 0, ""
-
-
-def _is(reference: Obj, kind: Kind) -> bool:
-    return reference["kind"] == kind.kind and group_of(reference["apiVersion"]) == kind.group

@@ -13,7 +13,7 @@ from lwskit.groups.identity import is_leader, parse_ordinal
 from lwskit.groups.model import DecisionError
 from lwskit.groups.ports import LeaderBackend
 from lwskit.runtime.kinds import POD
-from lwskit.runtime.objects import annotations_of, controller_of, group_of, is_controlled_by, labels_of, uid_of
+from lwskit.runtime.objects import annotations_of, controller_of, group_of, is_controlled_by, is_of, labels_of, uid_of
 
 
 def set_name(obj: Mapping[str, Any]) -> str:
@@ -68,9 +68,9 @@ def belongs_to(worker: Mapping[str, Any], leader: Mapping[str, Any], owner: Mapp
 
 def foreign_kind(reference: Mapping[str, Any], leaders: LeaderBackend) -> str:
     """The kind, with its group, that a leader's controller reference names, empty if it is one of the backend's."""
-    group = group_of(reference["apiVersion"])
-    if any((reference["kind"], group) == (kind.kind, kind.group) for kind in (leaders.kind, *leaders.watches)):
+    if any(is_of(reference, kind) for kind in (leaders.kind, *leaders.watches)):
         return ""
+    group = group_of(reference["apiVersion"])
     return f"{reference['kind']}.{group}" if group else reference["kind"]
 
 

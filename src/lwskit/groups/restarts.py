@@ -22,8 +22,8 @@ from lwskit.runtime.objects import (
     Obj,
     annotations_of,
     controller_of,
-    group_of,
     is_deleting,
+    is_of,
     key_of,
     labels_of,
     ref_of,
@@ -180,7 +180,7 @@ def _held(hold: budget.Hold) -> Verdict:
 def _unseen_owner(snapshot: MemberSnapshot, pod: Obj, workers: Kind) -> tuple[Kind, Key] | None:
     """The pod's owner if it is a workload of workers that is in no cache and was not read live either."""
     reference = controller_of(pod)
-    if reference is None or reference["kind"] != workers.kind or group_of(reference["apiVersion"]) != workers.group:
+    if reference is None or not is_of(reference, workers):
         return None
     if snapshot.owner is not None and uid_of(snapshot.owner) == reference["uid"]:
         return None

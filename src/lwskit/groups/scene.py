@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 from lwskit.api import names
 from lwskit.groups import ownership, spec
@@ -15,8 +14,8 @@ from lwskit.groups.model import SetSnapshot, SetState
 from lwskit.groups.pool import GroupPool
 from lwskit.groups.poolstate import NO_POOL, PoolState
 from lwskit.groups.ports import LeaderBackend, WorkerBackend
-from lwskit.runtime.kinds import CONTROLLER_REVISION, NODE, POD, SERVICE, Kind
-from lwskit.runtime.objects import Key, Obj, controller_of, group_of, key_of, uid_of
+from lwskit.runtime.kinds import CONTROLLER_REVISION, NODE, POD, SERVICE
+from lwskit.runtime.objects import Key, Obj, controller_of, group_of, is_of, key_of, uid_of
 
 _EVENT_GROUPS = ("", "events.k8s.io")
 
@@ -115,24 +114,24 @@ def of(objects: Iterable[Obj], namespace: str, name: str, leaders: LeaderBackend
     nodes: dict[str, Obj] = {}
     for obj in objects:
         meta = obj["metadata"]
-        if _is(obj, NODE):
+        if is_of(obj, NODE):
             nodes[meta["name"]] = obj
         if meta.get("namespace", "") != namespace:
             continue
         mine = ownership.set_name(obj) == name
-        if _is(obj, LEADER_WORKER_SET) and meta["name"] == name:
+        if is_of(obj, LEADER_WORKER_SET) and meta["name"] == name:
             lws = obj
-        elif _is(obj, leaders.kind) and meta["name"] == name:
+        elif is_of(obj, leaders.kind) and meta["name"] == name:
             workload = obj
-        elif mine and any(_is(obj, kind) for kind in leaders.watches):
+        elif mine and any(is_of(obj, kind) for kind in leaders.watches):
             found["between"].append(obj)
-        elif _is(obj, workers.kind) and mine:
+        elif is_of(obj, workers.kind) and mine:
             found["workers"].append(obj)
-        elif _is(obj, POD) and mine:
+        elif is_of(obj, POD) and mine:
             found["pods"].append(obj)
-        elif _is(obj, CONTROLLER_REVISION) and mine:
+        elif is_of(obj, CONTROLLER_REVISION) and mine:
             found["revisions"].append(obj)
-        elif _is(obj, SERVICE) and (mine or meta["name"] == name):
+        elif is_of(obj, SERVICE) and (mine or meta["name"] == name):
             found["services"].append(obj)
         elif obj.get("kind") == "Event" and group_of(obj.get("apiVersion", "")) in _EVENT_GROUPS:
             happenings.append(happening(obj))
@@ -161,10 +160,6 @@ def owner_name(obj: Obj) -> str:
 def is_leader_pod(pod: Obj) -> bool:
     """Whether a pod's labels say that it leads a group."""
     return (pod["metadata"].get("labels") or {}).get(names.WORKER_INDEX_LABEL) == names.LEADER_INDEX
-
-
-def _is(obj: Mapping[str, Any], kind: Kind) -> bool:
-    return obj.get("kind") == kind.kind and group_of(obj.get("apiVersion", "")) == kind.group
 
 
 def moment(text: str) -> datetime | None:

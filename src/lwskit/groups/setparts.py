@@ -16,7 +16,7 @@ from lwskit.groups.model import LeaderState, SetSnapshot
 from lwskit.groups.ports import Capability, LeaderBackend
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.kinds import CONTROLLER_REVISION, SERVICE
-from lwskit.runtime.objects import Obj, ObjectRef, controller_of, group_of, is_deleting, key_of, ref_of, uid_of
+from lwskit.runtime.objects import Obj, ObjectRef, controller_of, is_deleting, is_of, key_of, ref_of, uid_of
 from lwskit.runtime.plan import (
     AnswerOf,
     AnyAction,
@@ -84,12 +84,7 @@ def nothing_to_do(snapshot: SetSnapshot, lws: Obj, now: LeaderState | None, lead
 def is_of_an_earlier_set(workload: Obj, lws: Obj) -> bool:
     """Whether a workload belongs to a set of this name that is gone, so that the collector is about to remove it."""
     owner = controller_of(workload)
-    return (
-        owner is not None
-        and owner["kind"] == names.KIND
-        and group_of(owner["apiVersion"]) == names.GROUP
-        and owner["uid"] != uid_of(lws)
-    )
+    return owner is not None and is_of(owner, LEADER_WORKER_SET) and owner["uid"] != uid_of(lws)
 
 
 def revision(lws: Obj, now: LeaderState | None, mine: list[Obj]) -> Revision:

@@ -34,20 +34,13 @@ class GroupReconciler:
 
     async def __call__(self, request: Request) -> Result:
         """Observe, decide, execute. Raises what the decision or a request raises; cancelling ends it between writes."""
-        made: list[tuple[MemberSnapshot, Decision]] = []
 
-        def decide(snapshot: MemberSnapshot) -> Decision:
-            decision = self.decide(snapshot)
-            made.append((snapshot, decision))
-            return decision
+        def done(snapshot: MemberSnapshot, plan: Plan) -> None:
+            self._remember(snapshot)
+            if cause := restarts.cause(snapshot, plan):
+                self._stats.restarted(Key(request.namespace, ownership.set_name(snapshot.pod or {})), cause)
 
-        result = await reconcile(lambda fresh: self.observe(request, fresh), decide, self._executor)
-        snapshot, decision = made[-1]
-        self._remember(snapshot)
-        # A plan that stopped half-way has another result than its own.
-        if isinstance(decision, Plan) and result is decision.result and (cause := restarts.cause(*made[-1])):
-            self._stats.restarted(Key(request.namespace, ownership.set_name(snapshot.pod or {})), cause)
-        return result
+        return await reconcile(lambda fresh: self.observe(request, fresh), self.decide, self._executor, done=done)
 
     def _remember(self, snapshot: MemberSnapshot) -> None:
         """Note what a leader at its gate was last said to wait for; others are forgotten."""

@@ -18,14 +18,6 @@ from lwskit.runtime.plan import Decision, Plan, UpdateStatus
 from lwskit.runtime.request import Request, Result
 
 
-def _has_written(decision: Decision, result: Result) -> bool:
-    """Whether a plan that had this result has written the status of its set."""
-    if not isinstance(decision, Plan) or result is not decision.result:
-        # A plan that stopped half-way has another result than its own.
-        return False
-    return any(isinstance(action, UpdateStatus) for action in decision.actions)
-
-
 class SetReconciler(ABC):
     """Reconciles one set at a time; what tells its groups apart is for the subclasses."""
 
@@ -48,16 +40,12 @@ class SetReconciler(ABC):
 
     async def __call__(self, request: Request) -> Result:
         """Observe, decide, execute. Raises what the decision or a request raises; cancelling ends it between writes."""
-        made: list[Decision] = []
 
-        def decide(snapshot: SetSnapshot) -> Decision:
-            made.append(self.decide(snapshot))
-            return made[-1]
+        def done(_: SetSnapshot, plan: Plan) -> None:
+            if any(isinstance(action, UpdateStatus) for action in plan.actions):
+                self._written[request.key] = self._clock.monotonic()
 
-        result = await reconcile(lambda fresh: self.observe(request, fresh), decide, self._executor)
-        if _has_written(made[-1], result):
-            self._written[request.key] = self._clock.monotonic()
-        return result
+        return await reconcile(lambda fresh: self.observe(request, fresh), self.decide, self._executor, done=done)
 
     def observe(self, request: Request, fresh: Fresh) -> SetSnapshot:
         """All that a decision about the set is made from, without a request to the server."""

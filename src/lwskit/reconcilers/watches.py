@@ -26,8 +26,8 @@ from lwskit.runtime.objects import (
     annotations_of,
     controller_of,
     generation_of,
-    group_of,
     is_deleting,
+    is_of,
     is_true,
     key_of,
     labels_of,
@@ -121,7 +121,7 @@ class Watches:
         mode also those at their gate, who wait for the workload's revision."""
         for obj in objects_of(event):
             owner = controller_of(obj)
-            if owner is not None and owner["kind"] == names.KIND and group_of(owner["apiVersion"]) == names.GROUP:
+            if owner is not None and is_of(owner, LEADER_WORKER_SET):
                 for pod in self._held(obj["metadata"]["namespace"], owner["name"]):
                     waits = budget.is_kept(pod) or (identity.has_hash_identity(pod) and gates.is_gated(pod))
                     if waits and identity.is_leader(pod):
@@ -267,7 +267,7 @@ def owner_pod_requests(event: Event) -> Iterable[Request]:
             name = obj["metadata"]["name"]
         elif owner is None:
             continue
-        elif owner["kind"] == POD.kind and group_of(owner["apiVersion"]) == POD.group:
+        elif is_of(owner, POD):
             name = owner["name"]
         else:
             continue

@@ -264,11 +264,13 @@ async def reconcile(
     executor: Executor,
     *,
     rounds: int = ROUNDS,
+    done: Callable[[S, Plan], None] | None = None,
 ) -> Result:
     """Observe, decide, execute; where the decision needs objects fresh, read them live and do it again.
 
     `observe` is given what was read live so far, at first nothing, and may be asynchronous. After `rounds` decisions
-    that all asked for more the request is tried again with back-off. Raises what observe, decide and `Executor.execute`
+    that all asked for more the request is tried again with back-off. `done` is called with the last snapshot and the
+    plan made from it once that was carried out to its end. Raises what observe, decide and `Executor.execute`
     raise. When cancelled, a write under way may or may not have taken effect.
     """
     fresh: dict[tuple[Kind, Key], Obj | None] = {}
@@ -277,9 +279,14 @@ async def reconcile(
         snapshot = observe(fresh)
         if inspect.isawaitable(snapshot):
             snapshot = await snapshot
-        decision = decide(cast(S, snapshot))
+        seen = cast(S, snapshot)
+        decision = decide(seen)
         if not isinstance(decision, NeedFresh):
-            return await executor.execute(decision)
+            result = await executor.execute(decision)
+            # A plan that stopped half-way has another result than its own.
+            if done is not None and result is decision.result:
+                done(seen, decision)
+            return result
         why = decision.why
         log.debug("reading live before deciding", why=why, keys=[f"{k.kind} {key}" for k, key in decision.keys])
         fresh.update(await executor.refresh(decision.keys))

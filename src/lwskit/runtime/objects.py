@@ -113,10 +113,15 @@ def group_of(api_version: str) -> str:
     return group if slash else ""
 
 
+def is_of(obj: Mapping[str, Any], kind: Kind) -> bool:
+    """Whether an object, or what a reference names, is of `kind`, in any version of its group."""
+    return obj.get("kind") == kind.kind and group_of(obj.get("apiVersion", "")) == kind.group
+
+
 def is_controlled_by(obj: Mapping[str, Any], kind: Kind, uid: str) -> bool:
     """Whether the object's controller is of `kind` (any version of its group) and has that UID."""
     ref = controller_of(obj)
-    return bool(ref and ref["kind"] == kind.kind and group_of(ref["apiVersion"]) == kind.group and ref["uid"] == uid)
+    return ref is not None and is_of(ref, kind) and ref["uid"] == uid
 
 
 def controller_reference(owner: Mapping[str, Any], kind: Kind) -> Obj:

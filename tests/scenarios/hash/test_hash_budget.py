@@ -8,8 +8,8 @@ from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import annotations_of, is_deleting
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.budgets import EXCEEDED, FINALIZER, counts, limited, recover
+from tests.scenarios.hash.gating import gated, stay
 from tests.scenarios.hash.support import Group, HashSets
-from tests.scenarios.hash.test_hash_gate import gated, stay
 
 AT_ONCE = {"groupReplacementPolicy": "Immediate"}
 

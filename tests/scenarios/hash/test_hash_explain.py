@@ -6,8 +6,8 @@ from lwskit.cli import explaining
 from lwskit.groups.explain import Explanation, State
 from lwskit.runtime.kinds import DEPLOYMENT, POD
 from lwskit.testing.cluster import TestCluster
+from tests.scenarios.hash.gating import gated, lingering
 from tests.scenarios.hash.support import HashSets
-from tests.scenarios.hash.test_hash_gate import gated, lingering
 from tests.scenarios.support import pod_template
 
 

@@ -7,8 +7,8 @@ import pytest
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import is_deleting, uid_of
 from lwskit.testing.cluster import TestCluster
+from tests.scenarios.hash.gating import lingering
 from tests.scenarios.hash.support import Group, HashSets
-from tests.scenarios.hash.test_hash_gate import lingering
 
 NONE = {"restartPolicy": "None"}
 

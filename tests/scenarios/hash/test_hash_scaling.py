@@ -7,8 +7,8 @@ from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import is_true, uid_of
 from lwskit.testing.cluster import TestCluster
+from tests.scenarios.hash.gating import gated, lingering
 from tests.scenarios.hash.support import HashSets
-from tests.scenarios.hash.test_hash_gate import gated, lingering
 
 
 async def test_the_group_that_is_not_ready_goes_first(cluster: TestCluster, sets: HashSets):

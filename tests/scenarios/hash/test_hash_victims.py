@@ -14,8 +14,8 @@ from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import uid_of
 from lwskit.runtime.ranking import DELETION_COST, UNDECIDED
 from lwskit.testing.cluster import TestCluster
+from tests.scenarios.hash.gating import lingering
 from tests.scenarios.hash.support import Group, HashSets
-from tests.scenarios.hash.test_hash_gate import lingering
 from tests.scenarios.support import pod_template
 
 GROUPS = 5

@@ -327,3 +327,20 @@ async def test_reconcile_ends_after_some_rounds_with_a_requeue(clock: Clock) -> 
     assert result.requeue
     assert "stubborn" in result.reason
     assert len(bench.transport.requests) == 4
+
+
+async def test_reconcile_tells_of_a_plan_that_was_carried_out_to_its_end_and_of_no_other(clock: Clock) -> None:
+    made: list[tuple[str, Plan]] = []
+
+    def decide(seen: str) -> Decision:
+        rule = {"Conflict": OnError.REQUEUE}
+        return Plan((Delete(why="w", kind=POD, key=Key("n", "p"), uid="u", errors=rule),), Result(after=3))
+
+    async def run(answer: object) -> Result:
+        executor = Bench(clock, answer).executor
+        return await reconcile(lambda _: "seen", decide, executor, done=lambda seen, plan: made.append((seen, plan)))
+
+    assert (await run(Conflict("changed"))).requeue
+    assert made == []
+    assert (await run(pod())).after == 3
+    assert made == [("seen", decide("seen"))]

@@ -1,0 +1,42 @@
+"""Where a rollout stands, and one step of it: for the scenarios that go through rollouts group by group."""
+
+from __future__ import annotations
+
+from lwskit.api import names
+from lwskit.runtime.objects import Obj, is_true
+from tests.scenarios.support import Sets, partition_of
+
+
+async def state(sets: Sets) -> tuple[int, list[str]]:
+    """The partition, and for each group its image tag, with a star where its leader is not ready."""
+    workload = await sets.leader_workload()
+    leaders = [p for p in (await sets.pods()).values() if p["metadata"]["labels"][names.WORKER_INDEX_LABEL] == "0"]
+    leaders.sort(key=lambda p: int(p["metadata"]["labels"][names.GROUP_INDEX_LABEL]))
+    return partition_of(workload), [_short(p) for p in leaders]
+
+
+def _short(pod: Obj) -> str:
+    tag = pod["spec"]["containers"][0]["image"].partition(":")[2]
+    return tag + ("" if is_true(pod, "Ready") else "*")
+
+
+async def reaches(sets: Sets, partition: int, *groups: str) -> None:
+    """Wait until the rollout is there, and see that it goes no further."""
+
+    async def there() -> None:
+        assert await state(sets) == (partition, list(groups))
+
+    await sets.cluster.eventually(there)
+    await sets.cluster.consistently(there)
+
+
+async def group_ready(sets: Sets, index: int) -> None:
+    """Make one group ready, once all its pods are there."""
+    size = (await sets.live())["spec"]["leaderWorkerTemplate"]["size"]
+
+    async def there() -> list[str]:
+        uids = await sets.pod_uids(group=index)
+        assert len(uids) == size
+        return list(uids)
+
+    await sets.cluster.kubelet.ready(*await sets.cluster.eventually(there))
