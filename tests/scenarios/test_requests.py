@@ -8,31 +8,10 @@ import pytest
 
 from lwskit.runtime.kinds import POD
 from lwskit.testing.cluster import TestCluster
-from lwskit.testing.interceptors import Recorded
 from tests.scenarios.support import Sets
+from tests.scenarios.written import none_failed, summary, writes
 
 pytestmark = pytest.mark.undisturbed("it counts requests")
-
-READS = ("get", "list", "watch")
-
-
-def writes(cluster: TestCluster) -> list[Recorded]:
-    """Requests of the manager that write, without those about events."""
-    (manager,) = cluster.interceptors
-    mine = [r for r in manager.requests if f"/namespaces/{cluster.namespace}/" in r.request.path]
-    return [r for r in mine if r.verb not in READS and "/events" not in r.request.path]
-
-
-def summary(cluster: TestCluster) -> Counter[str]:
-    """How often each write was sent, by verb and path below the namespace."""
-    root = f"/namespaces/{cluster.namespace}/"
-    return Counter(f"{r.verb} {r.request.path.partition(root)[2]}" for r in writes(cluster))
-
-
-def none_failed(cluster: TestCluster) -> None:
-    """No write was refused, so none was sent in vain."""
-    failed = [(r.verb, r.request.path, r.status) for r in writes(cluster) if r.status not in (200, 201)]
-    assert failed == []
 
 
 async def test_creating_a_set(cluster: TestCluster, sets: Sets):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lwskit.api import names
-from lwskit.runtime.kinds import POD, SERVICE
-from lwskit.runtime.objects import controller_of
+from lwskit.runtime.kinds import POD, SERVICE, STATEFUL_SET
+from lwskit.runtime.objects import Obj, controller_of
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.support import Sets
+from tests.scenarios.written import summary
 
 UNIQUE = {"subdomainPolicy": "UniquePerReplica"}
 
@@ -108,3 +111,61 @@ async def test_services_go_with_their_groups(cluster: TestCluster, sets: Sets):
         assert await services(cluster) == ["llm-0"]
 
     await cluster.eventually(one)
+
+
+async def test_the_service_of_a_group_comes_back(cluster: TestCluster, sets: Sets):
+    """Nothing else happens to the group then that could bring it back."""
+    await sets.running(networkConfig=UNIQUE)
+    before, pods = await cluster.uids(SERVICE), await sets.pod_uids()
+    await cluster.delete(SERVICE, "llm-1")
+
+    async def back() -> None:
+        after = await cluster.uids(SERVICE)
+        assert after["llm-1"] != before["llm-1"]
+        assert after["llm-0"] == before["llm-0"]
+
+    await cluster.eventually(back)
+    await sets.settled()
+    assert await sets.pod_uids() == pods
+
+
+def of_somebody_else(name: str) -> Obj:
+    return {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}], "selector": {"app": "other"}}}
+
+
+@pytest.mark.undisturbed("it waits for an event, which may die with its manager")
+async def test_a_foreign_service_in_the_way_of_a_groups(cluster: TestCluster, sets: Sets):
+    """20 §14 line 25: it is left untouched and told of, and once it is gone the group is made without delay."""
+    await cluster.create(SERVICE, of_somebody_else("llm-1"))
+    await sets.create(networkConfig=UNIQUE)
+    note = "Failed to create headless service for error: Service llm-1 belongs to another object than leader pod llm-1"
+    await sets.has_event(
+        "FailedCreate", f"{note}; delete it or rename it, for the group needs its name", type="Warning"
+    )
+    await sets.settled()
+    assert (await cluster.get(SERVICE, "llm-1"))["spec"]["selector"] == {"app": "other"}
+    assert await cluster.names(STATEFUL_SET) == ["llm", "llm-0"]
+    await cluster.delete(SERVICE, "llm-1")
+
+    async def made() -> None:
+        assert "llm-1" in await cluster.names(STATEFUL_SET)
+
+    await cluster.eventually(made, timeout=2)
+    await sets.ready()
+
+
+@pytest.mark.undisturbed("it counts requests")
+async def test_a_service_of_the_sets_name_costs_no_requests(cluster: TestCluster, sets: Sets):
+    """20 §15 item 5: it serves whoever owns it, and nobody tries to make another one again and again."""
+    await cluster.create(SERVICE, of_somebody_else("llm"))
+    await sets.running()
+    await sets.scale(3)
+    await sets.ready()
+    assert "create services" not in summary(cluster)
+    assert (await cluster.get(SERVICE, "llm"))["spec"]["selector"] == {"app": "other"}
+    await cluster.delete(SERVICE, "llm")
+
+    async def ours() -> None:
+        assert (await cluster.get(SERVICE, "llm"))["spec"]["clusterIP"] == "None"
+
+    await cluster.eventually(ours)

@@ -146,7 +146,13 @@ def _furnish(
         return Plan((_misplaced(lws, leader),), note="the pod is a worker that looks like a leader")
     revision = revisions.choose(revisions.own(lws, snapshot.revisions), ownership.revision_key(leader))
     group_lws = revisions.with_revision(lws, revision) if revision is not None else lws
-    actions = _service(snapshot, lws, group_lws, leader)
+    actions: list[AnyAction] = []
+    if spec.subdomain_policy(group_lws) == names.SUBDOMAIN_UNIQUE_PER_REPLICA:
+        found = snapshot.service
+        if found is None:
+            actions.append(_service(lws, leader))
+        elif problem := services.stale(found, leader):
+            return _no_service_yet(lws, leader, found, problem)
     if scheduler is not None:
         actions += scheduler.group_actions(group_lws, leader)
 
@@ -288,22 +294,26 @@ def _orphaned(lws: Obj, leader: Obj, workers: Obj) -> Emit:
     return Emit(why="a group that waits for a person has to say so", event=event)
 
 
-def _service(snapshot: MemberSnapshot, lws: Obj, group_lws: Obj, leader: Obj) -> list[AnyAction]:
-    if spec.subdomain_policy(group_lws) != names.SUBDOMAIN_UNIQUE_PER_REPLICA:
-        return []
-    if snapshot.service is not None:
-        problem = services.stale(snapshot.service, leader)
-        if problem:
-            raise DecisionError(problem)
-        return []
-    return [
-        Create(
-            why="the pods of each group find each other through a Service of their own, which does not exist",
-            kind=SERVICE,
-            obj=services.group_service(lws, leader),
-            errors={"AlreadyExists": OnError.REQUEUE},
-        )
-    ]
+def _service(lws: Obj, leader: Obj) -> Create:
+    failed = "Failed to create headless service for error: {error}"
+    return Create(
+        why="the pods of each group find each other through a Service of their own, which does not exist",
+        kind=SERVICE,
+        obj=services.group_service(lws, leader),
+        on_failure=_event(lws, leader, names.EVENT_FAILED_CREATE, failed, "Warning"),
+        errors={"AlreadyExists": OnError.REQUEUE},
+    )
+
+
+def _no_service_yet(lws: Obj, leader: Obj, found: Obj, problem: str) -> Plan:
+    """Nothing is made for a group that another Service takes the name from (20 §4); of one that stays it is told."""
+    error = DecisionError(problem)
+    if not services.is_foreign(found, leader):
+        return Plan(result=Result(error=error), note=problem)
+    note = f"Failed to create headless service for error: {problem}"
+    event = _event(lws, leader, names.EVENT_FAILED_CREATE, note, "Warning")
+    told = Emit(why="a group that waits for a person has to say so", event=event)
+    return Plan((told,), Result(error=error), problem)
 
 
 def _workers(lws: Obj, leader: Obj, workers: WorkerBackend, obj: Obj) -> Create:

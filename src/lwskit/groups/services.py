@@ -12,7 +12,16 @@ from lwskit.api import names
 from lwskit.groups import ownership
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import POD, SERVICE
-from lwskit.runtime.objects import Obj, controller_reference, is_controlled_by, is_deleting, labels_of, uid_of
+from lwskit.runtime.objects import (
+    Obj,
+    controller_of,
+    controller_reference,
+    is_controlled_by,
+    is_deleting,
+    is_of,
+    labels_of,
+    uid_of,
+)
 
 
 def shared_service(lws: Obj) -> Obj:
@@ -38,8 +47,19 @@ def stale(service: Mapping[str, Any], leader: Mapping[str, Any]) -> str:
             f"Service {name} is being deleted; a new one is made for leader pod {leader['metadata']['name']} after that"
         )
     if not is_controlled_by(service, POD, uid_of(leader)):
-        return f"Service {name} belongs to another object than leader pod {leader['metadata']['name']}"
+        told = f"Service {name} belongs to another object than leader pod {leader['metadata']['name']}"
+        return f"{told}; delete it or rename it, for the group needs its name" if is_foreign(service, leader) else told
     return ""
+
+
+def is_foreign(service: Mapping[str, Any], leader: Mapping[str, Any]) -> bool:
+    """Whether a Service stays where this leader's has to be until a person moves it.
+
+    One that is being deleted goes, and one of an earlier leader of this name goes with it.
+    """
+    owner = controller_of(service)
+    former = owner is not None and is_of(owner, POD) and owner["name"] == leader["metadata"]["name"]
+    return not former and not is_deleting(service)
 
 
 def _headless(lws: Obj, name: str, selector: Mapping[str, str], owner: Obj) -> Obj:

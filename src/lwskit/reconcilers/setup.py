@@ -67,7 +67,7 @@ def set_controller(
     builder.for_(watches.sets)
     for informer in watches.workloads.values():
         builder.watches(informer, set_requests)
-    builder.watches(watches.services, set_requests)
+    builder.watches(watches.services, watches.sets_of_service)
     builder.watches(watches.revisions, set_requests, is_gone)
     builder.watches(watches.pods, set_requests, leader_changed)
     builder.watches_source(FunctionSource(lambda q: watches.when_recovered(partial(q.add, priority=LOW_PRIORITY))))
@@ -90,6 +90,7 @@ def group_controller(
     builder.watches(watches.pods, watches.freed_by_pod)
     for kind in dict.fromkeys(backend.kind for backend in watches.backends.leading):
         builder.watches(watches.workloads[kind], watches.freed_by_workload, workload_asks_otherwise)
+    builder.watches(watches.services, watches.freed_by_service)
     builder.watches(watches.sets, watches.freed_by_set, set_asks_otherwise)
     builder.watches(watches.namespaces, watches.freed_by_namespace)
     return builder.build(concurrency=concurrency, lane=group_lane)

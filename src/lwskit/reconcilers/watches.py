@@ -71,7 +71,8 @@ class Watches:
         """The groups of sets in Hash mode."""
         self.sets = cache.informer(LEADER_WORKER_SET)
         self.pods = cache.informer(POD, label_selector=OF_SETS)
-        self.services = cache.informer(SERVICE, label_selector=OF_SETS)
+        # All of them, for one that is in the way of a set's or a group's need not have the label.
+        self.services = cache.informer(SERVICE)
         self.namespaces = cache.informer(NAMESPACE)
         self.revisions = cache.informer(CONTROLLER_REVISION, label_selector=REVISIONS_OF_SETS)
         # What makes the pods of a workload that rolls out by itself decides nothing: the workload's status tells all.
@@ -126,6 +127,25 @@ class Watches:
                     waits = budget.is_kept(pod) or (identity.has_hash_identity(pod) and gates.is_gated(pod))
                     if waits and identity.is_leader(pod):
                         yield _live(pod)
+
+    def sets_of_service(self, event: Event) -> Iterable[Request]:
+        """The sets that a Service belongs to by its label, and the one whose name it has."""
+        meta = event.obj["metadata"] if not isinstance(event, Update) else event.new["metadata"]
+        requests = dict.fromkeys(set_requests(event))
+        if self.sets.store.get(Key(meta["namespace"], meta["name"])) is not None:
+            requests[Request(meta["namespace"], meta["name"], names.KIND)] = None
+        return requests
+
+    def freed_by_service(self, event: Event) -> Iterable[Request]:
+        """The leader whose group needs the name of a Service that is gone: it may have waited for it."""
+        if not isinstance(event, Delete):
+            return
+        namespace, name = key_of(event.obj)
+        owner = controller_of(event.obj)
+        leader = owner["name"] if owner is not None and is_of(owner, POD) else name
+        pod = self.pods.store.get(Key(namespace, leader))
+        if pod is not None and identity.is_leader(pod):
+            yield _live(pod)
 
     def freed_by_set(self, event: Event) -> Iterable[Request]:
         """The held leaders of a set; its kept workers too if it goes; all pods once restarts can be counted again."""

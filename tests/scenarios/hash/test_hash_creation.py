@@ -16,7 +16,7 @@ from lwskit.testing.cluster import TestCluster
 from lwskit.testing.observer import Observer
 from tests.scenarios.hash.support import Group, HashSets
 from tests.scenarios.support import env_of, pod_template, revision_key
-from tests.scenarios.test_requests import none_failed, summary, writes
+from tests.scenarios.written import none_failed, summary, writes
 
 
 def owner_uid(obj: Obj) -> str:

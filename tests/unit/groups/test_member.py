@@ -298,10 +298,34 @@ def test_25_a_stale_service_holds_up_everything() -> None:
         with_meta(service, **GOING),
         with_meta(service, ownerReferences=[controller_reference(cluster.leaders[1], POD)]),
     ):
-        with pytest.raises(DecisionError, match="Service x-0"):
-            decide(cluster.member_snapshot(0, **seen, service=stale))
+        plan = plan_of(cluster.member_snapshot(0, **seen, service=stale))
+        assert "Service x-0" in str(plan.result.error)
+        assert not any(isinstance(action, Create) for action in plan.actions)
     made = plan_of(cluster.member_snapshot(0, **seen, service=None)).actions
     assert [a.kind for a in made if isinstance(a, Create)] == [SERVICE, STATEFUL_SET]
+
+
+def test_a_service_that_goes_with_an_earlier_leader_is_no_event() -> None:
+    """It is about to go; one that stays until somebody moves it is told of."""
+    lws = make_lws()
+    lws["spec"]["networkConfig"] = {"subdomainPolicy": names.SUBDOMAIN_UNIQUE_PER_REPLICA}
+    cluster = settled(lws)
+    leader = cluster.leaders[0]
+    former = controller_reference(leader, POD) | {"uid": "former"}
+    seen: dict[str, Any] = {"pod": leader, "leader": leader, "workers": None}
+    service = with_meta(cluster.services["x-0"], ownerReferences=[former])
+    assert plan_of(cluster.member_snapshot(0, **seen, service=service)).actions == ()
+    for owners in ([], [former | {"name": "y-0"}], [former | {"kind": "Mine"}]):
+        foreign = with_meta(cluster.services["x-0"], ownerReferences=owners)
+        plan = plan_of(cluster.member_snapshot(0, **seen, service=foreign))
+        (told,) = plan.actions
+        assert isinstance(told, Emit)
+        assert told.event.reason == "FailedCreate"
+        assert told.event.note == (
+            "Failed to create headless service for error: Service x-0 belongs to another object than leader pod x-0; "
+            "delete it or rename it, for the group needs its name"
+        )
+        assert str(plan.result.error) in told.event.note
 
 
 def test_a_service_is_made_even_where_workers_cannot_be() -> None:
