@@ -8,7 +8,8 @@ from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import Obj, annotations_of
-from tests.exploration.drivers import FAIL, LIVES, Driver, Life, pace
+from tests.exploration.driver import FAIL, Driver, Life, pace
+from tests.exploration.ordinal_lives import LIVES
 
 HASH: dict[str, Any] = {"groupIdentity": names.IDENTITY_HASH, "replicas": 2, "size": 2}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lwskit.testing.explore import Report, Settings
-from tests.exploration.drivers import Life
+from tests.exploration.driver import Life
 
 SAMPLE = 2
 """Points of each life in an ordinary run; `--explore-sample 0` has all of them."""
