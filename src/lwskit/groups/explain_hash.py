@@ -17,6 +17,7 @@ from lwskit.groups.model import DecisionError
 from lwskit.groups.podtrouble import Trouble
 from lwskit.groups.pool import facts_of, group_name
 from lwskit.groups.scene import Scene, is_leader_pod, owner_name
+from lwskit.runtime.deployment_sizes import FAILURE, PROGRESSING
 from lwskit.runtime.objects import Obj, condition_of, controller_of, generation_of, is_deleting, is_true, uid_of
 from lwskit.runtime.plan import Apply, NeedFresh
 
@@ -186,10 +187,10 @@ class Explaining:
 
     def _failure(self, workload: Obj) -> str:
         """What the Deployment's conditions say that keeps it from going on."""
-        condition = condition_of(workload, "ReplicaFailure")
+        condition = condition_of(workload, FAILURE)
         if condition is not None and condition.get("status") == "True":
             return condition.get("message") or condition.get("reason", "")
-        condition = condition_of(workload, "Progressing")
+        condition = condition_of(workload, PROGRESSING)
         if condition is not None and condition.get("status") == "False":
             return condition.get("message") or condition.get("reason", "")
         return ""

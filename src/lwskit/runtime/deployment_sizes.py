@@ -1,4 +1,4 @@
-"""How many pods each ReplicaSet of a Deployment is to have. Pure.
+"""How many pods each ReplicaSet of a Deployment is to have, and what tells that it does not get them. Pure.
 
 Source: Kubernetes documentation, "Deployments": max unavailable, max surge, proportional scaling.
 Specification: 30 §13.
@@ -11,6 +11,10 @@ from typing import Any
 
 from lwskit.runtime.objects import Obj, annotations_of
 
+PROGRESSING = "Progressing"
+"""The condition of a Deployment that is False when it has made no progress for too long."""
+FAILURE = "ReplicaFailure"
+"""The condition of a Deployment or ReplicaSet whose pods cannot be created or deleted."""
 DESIRED = "deployment.kubernetes.io/desired-replicas"
 """The annotation of a ReplicaSet with the size of its Deployment when it was last sized."""
 MOST = "deployment.kubernetes.io/max-replicas"

@@ -371,6 +371,7 @@ def watches(backends: Backends | None = None) -> Watches:
 
 
 def test_only_objects_of_sets_are_watched() -> None:
+    """And all Services: one that has the name of a set's need not have its label."""
     made = watches()
     selected = {
         i.kind: i.label_selector
@@ -379,7 +380,7 @@ def test_only_objects_of_sets_are_watched() -> None:
     assert selected == {
         LEADER_WORKER_SET: None,
         POD: names.NAME_LABEL,
-        SERVICE: names.NAME_LABEL,
+        SERVICE: None,
         DEPLOYMENT: names.NAME_LABEL,
         CONTROLLER_REVISION: f"{names.NAME_LABEL},!controller.kubernetes.io/hash",
         STATEFUL_SET: names.NAME_LABEL,

@@ -19,6 +19,7 @@ from lwskit.runtime.clock import Clock
 from lwskit.runtime.controller.builder import Builder
 from lwskit.runtime.controller.controller import Controller
 from lwskit.runtime.controller.handler import Delete, Event, from_map
+from lwskit.runtime.deployment_sizes import PROGRESSING
 from lwskit.runtime.errors import AlreadyExists, ApiError
 from lwskit.runtime.execute import Executor, RecorderLike
 from lwskit.runtime.kinds import DEPLOYMENT, POD, REPLICA_SET
@@ -88,9 +89,7 @@ class Deployments:
             return Result(requeue=True, reason=str(error))
         if conditions.has_deadline(deployment):
             text = f'Failed to create new replica set "{create.obj["metadata"]["name"]}": {error}'
-            failed = conditions.condition(
-                conditions.PROGRESSING, "False", conditions.CREATE_ERROR, text, self._clock.now()
-            )
+            failed = conditions.condition(PROGRESSING, "False", conditions.CREATE_ERROR, text, self._clock.now())
             status = deployment.get("status") or {}
             told = conditions.put(status.get("conditions") or (), failed)
             if told != status.get("conditions"):

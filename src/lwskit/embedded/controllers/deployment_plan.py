@@ -13,7 +13,7 @@ from lwskit.embedded.controllers import deployment_revisions as revisions
 from lwskit.embedded.controllers import deployment_status as conditions
 from lwskit.embedded.controllers.pods import is_terminal
 from lwskit.runtime import deployment_sizes as scale
-from lwskit.runtime.deployment_sizes import available, max_surge, max_unavailable, wanted
+from lwskit.runtime.deployment_sizes import PROGRESSING, available, max_surge, max_unavailable, wanted
 from lwskit.runtime.kinds import DEPLOYMENT, REPLICA_SET
 from lwskit.runtime.objects import Obj, annotations_of, generation_of, is_deleting, key_of, ref_of, uid_of
 from lwskit.runtime.patch import merge_patch
@@ -126,7 +126,7 @@ class _Round:
             self._patch(self.new, body, "it is to be like its Deployment")
             return False
         self.annotations[revisions.REVISION] = annotations.get(revisions.REVISION, "")
-        if conditions.has_deadline(self.d) and conditions.find(self.conditions, conditions.PROGRESSING) is None:
+        if conditions.has_deadline(self.d) and conditions.find(self.conditions, PROGRESSING) is None:
             self._progressing("True", conditions.FOUND, f'Found new replica set "{self.new["metadata"]["name"]}"')
         return True
 
@@ -152,14 +152,14 @@ class _Round:
             self._progressing("True", conditions.CREATED, f'Created new replica set "{name}"')
 
     def _progressing(self, status: str, reason: str, text: str) -> None:
-        made = conditions.condition(conditions.PROGRESSING, status, reason, text, self.s.now)
+        made = conditions.condition(PROGRESSING, status, reason, text, self.s.now)
         self.conditions = conditions.put(self.conditions, made)
 
     def _note_pause(self) -> None:
         """Progress is not expected of a Deployment that is paused, nor measured from before it was."""
         if not conditions.has_deadline(self.d):
             return
-        reason = (conditions.find(self.conditions, conditions.PROGRESSING) or {}).get("reason")
+        reason = (conditions.find(self.conditions, PROGRESSING) or {}).get("reason")
         if reason == conditions.TIMED_OUT:
             return
         paused = bool(self.d["spec"].get("paused"))
@@ -364,7 +364,7 @@ class _Round:
         return conditions.availability(self.d, status, self.s.now)
 
     def _rolled(self) -> Obj:
-        current = conditions.find(self.conditions, conditions.PROGRESSING)
+        current = conditions.find(self.conditions, PROGRESSING)
         status = conditions.progress(self.d, current, self._counted(), self.new, self.s.now)
         return conditions.failures(status, self.sets, self.new)
 

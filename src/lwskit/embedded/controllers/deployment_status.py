@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from lwskit.runtime.clock import parse_time, rfc3339
-from lwskit.runtime.deployment_sizes import counted, max_unavailable, total, wanted
+from lwskit.runtime.deployment_sizes import FAILURE, PROGRESSING, counted, max_unavailable, total, wanted
 from lwskit.runtime.objects import Obj, generation_of
 
-AVAILABLE, PROGRESSING, FAILURE = "Available", "Progressing", "ReplicaFailure"
+AVAILABLE = "Available"
 PAUSED, RESUMED = "DeploymentPaused", "DeploymentResumed"
 CREATED, FOUND, CREATE_ERROR = "NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetCreateError"
 UPDATED, COMPLETE, TIMED_OUT = "ReplicaSetUpdated", "NewReplicaSetAvailable", "ProgressDeadlineExceeded"

@@ -13,6 +13,7 @@ from typing import Any
 
 from lwskit.embedded.controllers.pods import is_available, is_ready, is_terminal, ready_since
 from lwskit.runtime.clock import rfc3339
+from lwskit.runtime.deployment_sizes import FAILURE
 from lwskit.runtime.kinds import POD, REPLICA_SET
 from lwskit.runtime.objects import (
     Obj,
@@ -31,7 +32,6 @@ from lwskit.runtime.ranking import ranked
 
 BURST = 500
 """How many pods one round creates or deletes at most."""
-FAILURE = "ReplicaFailure"
 """The condition that tells of pods that could not be created or deleted."""
 
 _NAME_LIMIT = 253
