@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from lwskit.api import names
-from lwskit.groups import victims
+from lwskit.groups import ownership, victims
 from lwskit.groups.model import GroupId, LeaderPlan, LeaderState, Victim
 from lwskit.groups.ports import Capability, PolicyRule, Write
 from lwskit.runtime.kinds import DEPLOYMENT, REPLICA_SET, Kind
 from lwskit.runtime.objects import (
     Obj,
     annotations_of,
-    controller_of,
     generation_of,
     is_deleting,
-    is_of,
     labels_of,
     uid_of,
 )
@@ -77,13 +75,7 @@ class DeploymentLeaders:
 
     def group_of(self, pod: Obj) -> GroupId | None:
         """The group that a pod leads: its ReplicaSet's UID and its group key."""
-        owner = controller_of(pod)
-        if owner is None or not is_of(owner, REPLICA_SET):
-            return None
-        labels = labels_of(pod)
-        if labels.get(names.WORKER_INDEX_LABEL) != names.LEADER_INDEX:
-            return None
-        return GroupId(owner["uid"], labels.get(names.GROUP_INDEX_LABEL, ""))
+        return ownership.led_group(pod, REPLICA_SET)
 
     def ordinals(self, obj: Obj) -> Sequence[int]:
         """None: its leaders have no order."""

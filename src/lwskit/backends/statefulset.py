@@ -7,17 +7,15 @@ from datetime import datetime
 from typing import Any
 
 from lwskit.api import names
-from lwskit.groups import victims
+from lwskit.groups import ownership, victims
 from lwskit.groups.model import GroupId, GroupPlan, LeaderPlan, LeaderState, Victim, WorkerState
 from lwskit.groups.ports import Capability, PolicyRule, Write
 from lwskit.runtime.kinds import STATEFUL_SET, Kind
 from lwskit.runtime.objects import (
     Obj,
     annotations_of,
-    controller_of,
     generation_of,
     is_deleting,
-    is_of,
     labels_of,
     uid_of,
 )
@@ -74,13 +72,7 @@ class StatefulSetLeaders:
 
     def group_of(self, pod: Obj) -> GroupId | None:
         """The group that a pod leads: its StatefulSet's UID and its group-index label."""
-        owner = controller_of(pod)
-        if owner is None or not is_of(owner, STATEFUL_SET):
-            return None
-        labels = labels_of(pod)
-        if labels.get(names.WORKER_INDEX_LABEL) != names.LEADER_INDEX:
-            return None
-        return GroupId(owner["uid"], labels.get(names.GROUP_INDEX_LABEL, ""))
+        return ownership.led_group(pod, STATEFUL_SET)
 
     def ordinals(self, obj: Obj) -> Sequence[int]:
         """From the StatefulSet's first ordinal on, as many as it asks for."""

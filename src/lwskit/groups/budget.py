@@ -7,7 +7,7 @@ its pods, and because the leader stays nobody makes another one.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from lwskit.api import names
@@ -116,6 +116,29 @@ def unreadable(lws: Obj, error: DecisionError) -> Plan:
     event = _event(lws, None, names.EVENT_RESTART_COUNTS_UNREADABLE, names.ACTION_UPDATE, str(error), "Warning")
     why = "restarts that cannot be counted are not made"
     return Plan((Emit(why=why, event=event),), Result(error=error), str(error))
+
+
+def uncounted(plan: Plan, lws: Obj, gone: Callable[[Obj], Collection[str]], because: str) -> Plan:
+    """The plan, and after it the dropping of those of a set's restart counters that `gone` names (20 §12.5).
+
+    Dropping comes last, so that the status is written before the set changes. Counters that cannot be read hold up
+    nothing else.
+    """
+    try:
+        lost = gone(lws)
+    except DecisionError as error:
+        said = unreadable(lws, error)
+        return Plan((*plan.actions, *said.actions), said.result, said.note)
+    if not lost:
+        return plan
+    drop = Modify(
+        why=f"restarts of {', '.join(sorted(lost))} count no longer: {because}",
+        kind=LEADER_WORKER_SET,
+        key=key_of(lws),
+        change=counters.dropped(gone, uid_of(lws)),
+        errors={"NotFound": OnError.IGNORE, "Conflict": OnError.REQUEUE},
+    )
+    return Plan((*plan.actions, drop), plan.result, plan.note)
 
 
 # Termination ----------------------------------------------------------------------------------------------------------

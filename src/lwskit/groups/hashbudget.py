@@ -11,7 +11,7 @@ from collections.abc import Collection
 from lwskit.api import names
 from lwskit.groups import budget, counters, ownership, spec
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.groups.model import DecisionError, LeaderState, MemberSnapshot, SetSnapshot
+from lwskit.groups.model import LeaderState, MemberSnapshot, SetSnapshot
 from lwskit.groups.pool import place_of
 from lwskit.groups.poolstate import PoolState
 from lwskit.groups.ports import LeaderBackend
@@ -56,21 +56,7 @@ def pruned(snapshot: SetSnapshot, lws: Obj, now: LeaderState | None, plan: Plan,
         lost = counters.not_owned(found, now.revision, snapshot.owned)[spare:] if snapshot.healthy else []
         return [*lost, *(counters.of_other_revisions(found, current) if current else ())]
 
-    try:
-        lost = gone(lws)
-    except DecisionError as error:
-        said = budget.unreadable(lws, error)
-        return Plan((*plan.actions, *said.actions), said.result, said.note)
-    if not lost:
-        return plan
-    drop = Modify(
-        why=f"restarts of {', '.join(sorted(lost))} count no longer: no group can take their place",
-        kind=LEADER_WORKER_SET,
-        key=key_of(lws),
-        change=counters.dropped(gone, uid_of(lws)),
-        errors={"NotFound": OnError.IGNORE, "Conflict": OnError.REQUEUE},
-    )
-    return Plan((*plan.actions, drop), plan.result, plan.note)
+    return budget.uncounted(plan, lws, gone, "no group can take their place")
 
 
 def _spare(lws: Obj, pool: PoolState, revision: str) -> int:

@@ -9,18 +9,15 @@ from collections.abc import Collection, Sequence
 
 from lwskit.api import names
 from lwskit.groups import budget, counters, revisions, rollout, setparts, spec, status, templates
-from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.groups.model import DecisionError, Groups, LeaderState, SetSnapshot
+from lwskit.groups.model import Groups, LeaderState, SetSnapshot
 from lwskit.groups.ports import Capability, LeaderBackend
-from lwskit.runtime.objects import Obj, key_of, uid_of
+from lwskit.runtime.objects import Obj
 from lwskit.runtime.plan import (
     AnyAction,
     Apply,
     Decision,
     Emit,
     Event,
-    Modify,
-    OnError,
     Plan,
 )
 from lwskit.runtime.request import Result
@@ -91,8 +88,7 @@ def _counted(
 ) -> Plan:
     """The plan, and after it the restart counters of groups that are gone for good are dropped (20 §12.5).
 
-    `current` is the key of the only revision that is left, empty while there may be others. Dropping comes last, so
-    that the status is written before the set changes. Counters that cannot be read hold up nothing else.
+    `current` is the key of the only revision that is left, empty while there may be others.
     """
     limit = max(target.replicas, spec.replicas(lws))
     kept = leaders.ordinals(snapshot.workload) if snapshot.workload is not None else range(0)
@@ -100,21 +96,7 @@ def _counted(
     def gone(live: Obj) -> Collection[str]:
         return counters.gone_for_good(live, limit, kept, current)
 
-    try:
-        lost = gone(lws)
-    except DecisionError as error:
-        said = budget.unreadable(lws, error)
-        return Plan((*plan.actions, *said.actions), said.result, said.note)
-    if not lost:
-        return plan
-    drop = Modify(
-        why=f"restarts of {', '.join(sorted(lost))} count no longer: the groups are gone",
-        kind=LEADER_WORKER_SET,
-        key=key_of(lws),
-        change=counters.dropped(gone, uid_of(lws)),
-        errors={"NotFound": OnError.IGNORE, "Conflict": OnError.REQUEUE},
-    )
-    return Plan((*plan.actions, drop), plan.result, plan.note)
+    return budget.uncounted(plan, lws, gone, "the groups are gone")
 
 
 def _target(snapshot: SetSnapshot, lws: Obj, now: LeaderState | None, asked: Groups, changed: bool) -> rollout.Target:

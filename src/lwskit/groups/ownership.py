@@ -10,9 +10,9 @@ from typing import Any
 
 from lwskit.api import names
 from lwskit.groups.identity import is_leader, parse_ordinal
-from lwskit.groups.model import DecisionError
+from lwskit.groups.model import DecisionError, GroupId
 from lwskit.groups.ports import LeaderBackend
-from lwskit.runtime.kinds import POD
+from lwskit.runtime.kinds import POD, Kind
 from lwskit.runtime.objects import annotations_of, controller_of, group_of, is_controlled_by, is_of, labels_of, uid_of
 
 
@@ -41,6 +41,14 @@ def leader_name(pod: Mapping[str, Any]) -> str:
     if not parent or ordinal < 0:
         raise DecisionError(f"parsing pod name for pod {name}")
     return parent
+
+
+def led_group(pod: Mapping[str, Any], kind: Kind) -> GroupId | None:
+    """The group that a pod leads, known by the UID of its controller; None unless that is of `kind`."""
+    owner = controller_of(pod)
+    if owner is None or not is_of(owner, kind) or not is_leader(pod):
+        return None
+    return GroupId(owner["uid"], labels_of(pod).get(names.GROUP_INDEX_LABEL, ""))
 
 
 def workers_name(leader: Mapping[str, Any]) -> str:

@@ -23,7 +23,7 @@ from lwskit.runtime.deployment_sizes import PROGRESSING
 from lwskit.runtime.errors import AlreadyExists, ApiError
 from lwskit.runtime.execute import Executor, RecorderLike
 from lwskit.runtime.kinds import DEPLOYMENT, POD, REPLICA_SET
-from lwskit.runtime.objects import Key, Obj, Selector, controller_of, is_controlled_by, labels_of, uid_of
+from lwskit.runtime.objects import Obj, is_controlled_by, key_of, uid_of
 from lwskit.runtime.plan import Create, OnError, Plan, UpdateStatus
 from lwskit.runtime.request import DONE, Request, Result
 
@@ -120,37 +120,16 @@ class Deployments:
 
     def requests_for_set(self, replica_set: Obj) -> Iterable[Request]:
         """The Deployment that controls a ReplicaSet; for an orphan every one that might adopt it."""
-        namespace = replica_set["metadata"]["namespace"]
-        if controller_of(replica_set) is not None:
-            owner = self._owner(replica_set)
-            if owner is not None:
-                yield Request(namespace, owner["metadata"]["name"], DEPLOYMENT.kind)
-            return
-        for candidate in self._deployments.store.list(namespace):
-            selector = Selector.from_object(candidate["spec"].get("selector"))
-            if selector.requirements and selector.matches(labels_of(replica_set)):
-                yield Request(namespace, candidate["metadata"]["name"], DEPLOYMENT.kind)
+        return owned.requests_for(self._deployments.store, DEPLOYMENT, replica_set)
 
     def requests_for_pod(self, event: Event) -> Iterable[Request]:
         """The Deployment of a pod that is gone, if it waits for that: only with Recreate."""
         if not isinstance(event, Delete):
             return
-        namespace, ref = event.obj["metadata"]["namespace"], controller_of(event.obj)
-        if ref is None or ref["kind"] != REPLICA_SET.kind:
-            return
-        replica_set = self._sets.store.get(Key(namespace, ref["name"]))
-        if replica_set is None or uid_of(replica_set) != ref["uid"]:
-            return
-        owner = self._owner(replica_set)
+        replica_set = owned.owner_in(self._sets.store, REPLICA_SET, event.obj)
+        owner = owned.owner_in(self._deployments.store, DEPLOYMENT, replica_set) if replica_set is not None else None
         if owner is not None and not scale.is_rolling(owner):
-            yield Request(namespace, owner["metadata"]["name"], DEPLOYMENT.kind)
-
-    def _owner(self, replica_set: Obj) -> Obj | None:
-        ref = controller_of(replica_set)
-        if ref is None or ref["kind"] != DEPLOYMENT.kind:
-            return None
-        owner = self._deployments.store.get(Key(replica_set["metadata"]["namespace"], ref["name"]))
-        return owner if owner is not None and uid_of(owner) == ref["uid"] else None
+            yield Request(*key_of(owner), DEPLOYMENT.kind)
 
 
 def build(

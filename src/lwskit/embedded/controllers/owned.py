@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 
 from lwskit.embedded.controllers import adoption
 from lwskit.runtime.cache.informer import Informer
+from lwskit.runtime.cache.store import Store
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.execute import Executor
 from lwskit.runtime.kinds import Kind
-from lwskit.runtime.objects import Obj, Selector, controller_of, is_deleting, uid_of
+from lwskit.runtime.objects import Key, Obj, Selector, controller_of, is_deleting, is_of, labels_of, uid_of
 from lwskit.runtime.plan import Plan
+from lwskit.runtime.request import Request
 
 OWNER_INDEX = "controller-uid"
 """Objects by the UID of their controller; orphans under the empty string."""
@@ -20,6 +22,34 @@ def index(informer: Informer) -> None:
     """Make an informer's objects found by their controller, unless they are already."""
     if not informer.store.has_index(OWNER_INDEX):
         informer.add_index(OWNER_INDEX, _controller_uid)
+
+
+def owner_in(store: Store, kind: Kind, obj: Obj) -> Obj | None:
+    """The object of that kind that controls `obj`, from the store of its kind."""
+    ref = controller_of(obj)
+    if ref is None or not is_of(ref, kind):
+        return None
+    owner = store.get(Key(obj["metadata"]["namespace"], ref["name"]))
+    return owner if owner is not None and uid_of(owner) == ref["uid"] else None
+
+
+def requests_for(
+    store: Store, kind: Kind, obj: Obj, belongs: Callable[[Obj, Obj], bool] = lambda owner, obj: True
+) -> Iterator[Request]:
+    """The owner of that kind that controls `obj`; for an orphan every one that might adopt it.
+
+    `belongs` is asked besides the selector, with the owner and the object.
+    """
+    namespace = obj["metadata"]["namespace"]
+    if controller_of(obj) is not None:
+        owner = owner_in(store, kind, obj)
+        if owner is not None:
+            yield Request(namespace, owner["metadata"]["name"], kind.kind)
+        return
+    for candidate in store.list(namespace):
+        selector = Selector.from_object(candidate["spec"].get("selector"))
+        if belongs(candidate, obj) and selector.requirements and selector.matches(labels_of(obj)):
+            yield Request(namespace, candidate["metadata"]["name"], kind.kind)
 
 
 def controlled(informer: Informer, owner: Obj) -> list[Obj]:

@@ -27,7 +27,7 @@ from lwskit.runtime.controller.handler import from_map
 from lwskit.runtime.errors import ApiError, LwskitError
 from lwskit.runtime.execute import Executor, RecorderLike
 from lwskit.runtime.kinds import POD, REPLICA_SET
-from lwskit.runtime.objects import Key, Obj, Selector, controller_of, labels_of, uid_of
+from lwskit.runtime.objects import Obj, Selector, controller_of, labels_of, uid_of
 from lwskit.runtime.plan import OnError, Plan, UpdateStatus
 from lwskit.runtime.ranking import is_active
 from lwskit.runtime.request import DONE, Request, Result
@@ -137,18 +137,7 @@ class ReplicaSets:
 
     def requests_for_pod(self, pod: Obj) -> Iterable[Request]:
         """The set that controls a pod; for an orphan every set that might adopt it."""
-        meta = pod["metadata"]
-        ref = controller_of(pod)
-        if ref is not None:
-            if ref["kind"] == REPLICA_SET.kind:
-                owner = self._sets.store.get(Key(meta["namespace"], ref["name"]))
-                if owner is not None and uid_of(owner) == ref["uid"]:
-                    yield Request(meta["namespace"], ref["name"], REPLICA_SET.kind)
-            return
-        for candidate in self._sets.store.list(meta["namespace"]):
-            selector = Selector.from_object(candidate["spec"].get("selector"))
-            if selector.requirements and selector.matches(labels_of(pod)):
-                yield Request(meta["namespace"], candidate["metadata"]["name"], REPLICA_SET.kind)
+        return owned.requests_for(self._sets.store, REPLICA_SET, pod)
 
 
 def namespace_ends(error: ApiError) -> bool:

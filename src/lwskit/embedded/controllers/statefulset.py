@@ -18,7 +18,7 @@ from lwskit.runtime.controller.handler import Handler, from_map
 from lwskit.runtime.errors import AlreadyExists, LwskitError
 from lwskit.runtime.execute import Executor, RecorderLike
 from lwskit.runtime.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET
-from lwskit.runtime.objects import Key, Obj, Selector, controller_of, key_of, labels_of, uid_of
+from lwskit.runtime.objects import Obj, Selector, key_of, uid_of
 from lwskit.runtime.plan import Delete, OnError, Plan, UpdateStatus
 from lwskit.runtime.request import DONE, Request, Result
 
@@ -179,18 +179,7 @@ class StatefulSets:
 
     def requests_for_pod(self, pod: Obj) -> Iterable[Request]:
         """The set that controls a pod; for an orphan every set that might adopt it."""
-        meta = pod["metadata"]
-        ref = controller_of(pod)
-        if ref is not None:
-            if ref["kind"] == STATEFUL_SET.kind:
-                owner = self._sets.store.get(Key(meta["namespace"], ref["name"]))
-                if owner is not None and uid_of(owner) == ref["uid"]:
-                    yield Request(meta["namespace"], ref["name"], STATEFUL_SET.kind)
-            return
-        for candidate in self._sets.store.list(meta["namespace"]):
-            selector = Selector.from_object(candidate["spec"].get("selector"))
-            if is_member(candidate, pod) and selector.requirements and selector.matches(labels_of(pod)):
-                yield Request(meta["namespace"], candidate["metadata"]["name"], STATEFUL_SET.kind)
+        return owned.requests_for(self._sets.store, STATEFUL_SET, pod, is_member)
 
 
 def build(
