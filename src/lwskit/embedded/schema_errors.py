@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import jsonschema_rs
+import orjson
 
 from lwskit.embedded.failures import FieldError, duplicate, invalid_value, not_supported, required, too_long
 from lwskit.embedded.schema import INT_OR_STRING, Schema, to_json_schema
@@ -15,13 +17,19 @@ _KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", list:
 _RANGES = {"int32": 2**31, "int64": 2**63}
 
 
+@lru_cache(maxsize=32)
+def _compiled(text: bytes, ranges: bool) -> jsonschema_rs.Draft7Validator:
+    """A schema, by its text: tests install the same definitions again and again."""
+    return jsonschema_rs.Draft7Validator(to_json_schema(orjson.loads(text), ranges=ranges), validate_formats=True)
+
+
 class SchemaValidator:
-    """Checks objects against one structural schema; compiled once."""
+    """Checks objects against one structural schema."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._quick = jsonschema_rs.Draft7Validator(to_json_schema(schema, ranges=True), validate_formats=True)
-        self._compiled = jsonschema_rs.Draft7Validator(to_json_schema(schema), validate_formats=True)
+        self._text = orjson.dumps(schema)
+        self._quick = _compiled(self._text, True)
 
     def errors(self, obj: Mapping[str, Any]) -> list[FieldError]:
         """The broken rules, sorted by the field that breaks them; empty when the object is valid."""
@@ -30,7 +38,7 @@ class SchemaValidator:
         if not self._quick.is_valid(body):
             made = [*_number_errors(body, self._schema, "")]
             typed = {place for place, _ in made}
-            for error in self._compiled.iter_errors(body):
+            for error in _compiled(self._text, False).iter_errors(body):
                 place = _path(error.instance_path)
                 if place not in typed or error.kind.name != "type":
                     made += [(place if e.field == "<nil>" else e.field, e) for e in _field_errors(error)]
