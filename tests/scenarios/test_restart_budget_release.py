@@ -96,6 +96,27 @@ async def test_a_set_that_goes_lets_its_pods_go(cluster: TestCluster, sets: Sets
     await cluster.eventually(let_go)
 
 
+async def test_leaders_that_are_deleted_in_the_foreground_let_it_go(cluster: TestCluster, sets: Sets):
+    """20 §12.4: the leaders' deletion would wait for a kept one for ever. Its count stays: this is no recovery."""
+    await sets.running(group=limited(1), size=2)
+    await fails_and_comes_back(cluster, sets, "llm-0-1", 0)
+    await cluster.kubelet.restart_container("llm-0-1")
+    pods = await exhausted(cluster, sets, 0, size=2)
+    await cluster.delete(STATEFUL_SET, "llm", propagation="Foreground")
+    await comes_back(sets, pods)
+    assert await counts(sets) == {"0": 1}
+    await cluster.kubelet.restart_container("llm-0-1")
+    await exhausted(cluster, sets, 0, size=2)
+
+
+async def test_leaders_that_are_deleted_otherwise_do_not_let_it_go(cluster: TestCluster, sets: Sets):
+    """20 §12.4: nothing waits for a kept leader then, and to delete is not to recover."""
+    await sets.running(group=limited(0), size=2)
+    pods = await exhaust(cluster, sets, size=2)
+    await cluster.delete(STATEFUL_SET, "llm", propagation="Background")
+    await stays(cluster, sets, pods)
+
+
 async def test_a_namespace_that_goes_takes_kept_pods_along(cluster: TestCluster, sets: Sets):
     """20 §14 line 84: the namespace's deletion deletes the set, and that lets its pods go."""
     elsewhere, client = await cluster.add_namespace("goes"), cluster.client

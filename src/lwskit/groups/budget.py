@@ -16,7 +16,7 @@ from lwskit.groups.identity import is_leader
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import DecisionError, MemberSnapshot
 from lwskit.groups.ports import LeaderBackend
-from lwskit.runtime.finalizers import add_finalizer, has_finalizer, remove_finalizer
+from lwskit.runtime.finalizers import FOREGROUND, add_finalizer, has_finalizer, remove_finalizer
 from lwskit.runtime.kinds import NAMESPACE, POD
 from lwskit.runtime.objects import (
     Key,
@@ -264,6 +264,8 @@ def _reason(lws: Obj, leader: Obj, workload: Obj | None, leaders: LeaderBackend)
     owner = controller_of(leader)
     if owner is not None and owner["uid"] != uid_of(workload) and is_older(leader, lws):
         return f"leader {name} is of an earlier set of this name"
+    if owner is not None and owner["uid"] == uid_of(workload) and _is_held_up(workload):
+        return f"the leader workload is being deleted and waits for leader {name}"
     if not (text.isascii() and text.isdigit()):
         return ""
     now = leaders.observe(workload)
@@ -273,6 +275,11 @@ def _reason(lws: Obj, leader: Obj, workload: Obj | None, leaders: LeaderBackend)
     if now.revision in ("", ownership.revision_key(leader)) or ordinals.index(int(text)) < now.partition:
         return ""
     return f"group {text} is updated to revision {now.revision}"
+
+
+def _is_held_up(workload: Obj) -> bool:
+    """Whether a workload goes only once its pods are gone. Deleted otherwise it goes at once, and kept groups stay."""
+    return is_deleting(workload) and has_finalizer(workload, FOREGROUND)
 
 
 def is_older(pod: Obj, lws: Obj) -> bool:

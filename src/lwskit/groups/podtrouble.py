@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lwskit.groups.scene import Happening
+from lwskit.runtime.finalizers import FOREGROUND, has_finalizer
 from lwskit.runtime.objects import Obj, condition_of, is_deleting, is_true, uid_of
 
 _STARTING: Final = ("ContainerCreating", "PodInitializing")
@@ -52,10 +53,10 @@ def of(pod: Obj, happenings: Sequence[Happening]) -> Trouble | None:
 def _deleting(pod: Obj) -> Trouble:
     meta = pod["metadata"]
     since = f"is being deleted (deletionTimestamp {meta['deletionTimestamp']})"
-    finalizers = [f for f in meta.get("finalizers") or () if f not in ("foregroundDeletion", "orphan")]
+    finalizers = [f for f in meta.get("finalizers") or () if f not in (FOREGROUND, "orphan")]
     if finalizers:
         return Trouble("pod-deleting", f"{since} and kept by finalizer {', '.join(finalizers)}")
-    if "foregroundDeletion" in (meta.get("finalizers") or ()):
+    if has_finalizer(pod, FOREGROUND):
         return Trouble("pod-deleting", f"{since} and waits for what it owns to be gone", passes=True)
     return Trouble("pod-deleting", f"{since} and has not ended yet", passes=True)
 

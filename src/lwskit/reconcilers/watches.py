@@ -309,11 +309,17 @@ def _is_of_key(workers: Obj) -> bool:
 
 
 def workload_asks_otherwise(event: Event) -> bool:
-    """Whether a leader workload came, went, or asks for other leaders than before; its status concerns no kept pod."""
+    """Whether a leader workload came, went, begins to go, or asks for other leaders than before; its status concerns
+    no kept pod."""
     if not isinstance(event, Update):
         return True
     old, new = event.old, event.new
-    return uid_of(old) != uid_of(new) or old.get("spec") != new.get("spec") or labels_of(old) != labels_of(new)
+    return (
+        uid_of(old) != uid_of(new)
+        or is_deleting(old) != is_deleting(new)
+        or old.get("spec") != new.get("spec")
+        or labels_of(old) != labels_of(new)
+    )
 
 
 def set_asks_otherwise(event: Event) -> bool:

@@ -10,6 +10,9 @@ from typing import Any
 
 from lwskit.runtime.objects import Obj
 
+FOREGROUND = "foregroundDeletion"
+"""Keeps an object whose deletion waits for what it owns (Kubernetes documentation: garbage collection)."""
+
 
 def has_finalizer(obj: Mapping[str, Any], name: str) -> bool:
     """Whether the object has that finalizer."""

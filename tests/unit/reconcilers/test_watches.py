@@ -314,6 +314,8 @@ def test_of_a_leader_workload_its_spec_and_labels_count() -> None:
     assert not workload_asks_otherwise(Update(old, same))
     assert workload_asks_otherwise(Update(old, same | {"spec": {"replicas": 1}}))
     assert workload_asks_otherwise(Update(old, relabelled(same, {names.REVISION_LABEL: "next"})))
+    goes = same | {"metadata": same["metadata"] | {"deletionTimestamp": "2026-10-20T10:00:00Z"}}
+    assert workload_asks_otherwise(Update(old, goes))
     assert workload_asks_otherwise(Update(old, thing("llm", uid="next") | {"spec": {"replicas": 2}}))
     assert all(workload_asks_otherwise(e) for e in (Create(old), Delete(old), Generic(old)))
 
