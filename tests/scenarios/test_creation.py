@@ -9,7 +9,7 @@ import pytest
 from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.client.transport import HttpRequest
-from lwskit.runtime.errors import AlreadyExists
+from lwskit.runtime.errors import AlreadyExists, ConnectionFailed
 from lwskit.runtime.kinds import POD, SERVICE
 from lwskit.runtime.objects import controller_of, labels_of
 from lwskit.testing.cluster import TestCluster
@@ -208,7 +208,24 @@ async def test_the_worker_workload_starts_at_ordinal_one(cluster: TestCluster, s
 
 @pytest.mark.undisturbed("it counts requests")
 async def test_a_worker_workload_that_is_there_already_is_no_failure(cluster: TestCluster, sets: Sets):
-    """20 §14 line 62: given AlreadyExists on create, no event and no error."""
+    """20 §14 line 62: given AlreadyExists on create, no event and no error. Here the first answer is lost."""
+    made = matching("POST", "statefulsets$")
+
+    def lag(request: HttpRequest) -> float:
+        return 3.0 if request.path.endswith("statefulsets") else 0.0
+
+    with cluster.slow_watches(lag):
+        cluster.interceptors[0].lose(made, ConnectionFailed("the answer is lost"))
+        await sets.create(replicas=1)
+        await sets.has_pods("llm-0", "llm-0-1", "llm-0-2")
+    await sets.ready()
+    lost = "Failed to create worker statefulset for leader pod llm-0: the answer is lost"
+    assert [e["note"] for e in await sets.events() if e["type"] == "Warning"] == [lost]
+    assert [r.status for r in cluster.interceptors[0].select(made)].count(409) == 1
+
+
+async def test_a_workload_of_somebody_else_in_the_place_of_workers_is_told_of(cluster: TestCluster, sets: Sets):
+    """20 §10.2 step 21: it is left alone. Without it the group gets its workers."""
     body = {
         "metadata": {"name": "llm-0"},
         "spec": {
@@ -218,22 +235,14 @@ async def test_a_worker_workload_that_is_there_already_is_no_failure(cluster: Te
             "template": {"metadata": {"labels": {"app": "other"}}, "spec": pod_template("img:other")["spec"]},
         },
     }
-
-    def lag(request: HttpRequest) -> float:
-        return 3.0 if request.path.endswith("statefulsets") else 0.0
-
-    with cluster.slow_watches(lag):
-        await cluster.create(sets.workload, body)
-        await sets.create(replicas=2)
-        await sets.has_pods("llm-0", "llm-1", "llm-1-1", "llm-1-2")
-
-    async def no_failure() -> None:
-        assert not [e for e in await sets.events() if e["type"] == "Warning"]
-
-    await cluster.consistently(no_failure)
+    await cluster.create(sets.workload, body)
+    await sets.create(replicas=2)
+    await sets.has_pods("llm-0", "llm-1", "llm-1-1", "llm-1-2")
+    told = "workers llm-0 have no owner, so leader pod llm-0 gets none of its own; delete them"
+    await sets.has_event("FailedCreate", told, type="Warning")
     assert (await cluster.get(sets.workload, "llm-0"))["spec"]["serviceName"] == "other"
-    attempts = cluster.interceptors[0].select(matching("POST", "statefulsets$"))
-    assert 409 in [r.status for r in attempts]
+    await cluster.delete(sets.workload, "llm-0")
+    await sets.ready()
 
 
 async def test_a_second_set_of_that_name_is_refused(cluster: TestCluster, sets: Sets):

@@ -91,6 +91,23 @@ async def test_a_set_that_is_made_anew_waits_for_the_leaders_of_the_one_before(c
     assert len(await cluster.list(POD, LEADERS)) == 2
 
 
+async def test_workers_without_their_label_get_it_back(cluster: TestCluster, sets: Sets):
+    """20 §6.2: they are found by it, and the name is taken: their group would never be ready again."""
+    await sets.running(replicas=2, size=2)
+    await sets.settled()
+    before = await sets.pod_uids()
+    await cluster.patch(STATEFUL_SET, "llm-0", unlabelled(names.NAME_LABEL))
+
+    async def back() -> None:
+        assert labels_of(await cluster.get(STATEFUL_SET, "llm-0")).get(names.NAME_LABEL) == "llm"
+
+    await cluster.eventually(back)
+    await sets.ready()
+    await sets.settled()
+    assert await sets.pod_uids() == before
+    assert not [e for e in await sets.events() if e["type"] == "Warning"]
+
+
 async def test_a_kept_leader_that_loses_its_mark_is_let_go(cluster: TestCluster, sets: Sets):
     """20 §12.3: kept is what carries the mark; without it the group is made anew."""
     await sets.running(replicas=1, group=limited(0))

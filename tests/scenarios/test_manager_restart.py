@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from lwskit.api import names
 from lwskit.runtime.kinds import POD, STATEFUL_SET
 from lwskit.runtime.objects import labels_of
 from lwskit.testing.cluster import Runnable, TestCluster
@@ -49,6 +50,22 @@ async def test_a_successor_writes_nothing_about_sets_at_rest(cluster: TestCluste
 
         await cluster.consistently(same)
         assert [(r.verb, r.request.path) for r in writes(cluster)] == []
+
+
+async def test_workers_that_lost_their_label_between_two_managers_get_it_back(cluster: TestCluster, sets: Sets):
+    """20 §10.2 step 21: they are in no cache of the next manager, and the name is taken."""
+    async with manager(cluster):
+        await sets.running(replicas=1, size=2)
+        before = await sets.pod_uids()
+    await cluster.patch(STATEFUL_SET, "llm-0", {"metadata": {"labels": {names.NAME_LABEL: None}}})
+    async with manager(cluster):
+
+        async def back() -> None:
+            assert labels_of(await cluster.get(STATEFUL_SET, "llm-0")).get(names.NAME_LABEL) == "llm"
+
+        await cluster.eventually(back)
+        await sets.ready()
+    assert await sets.pod_uids() == before
 
 
 async def test_a_change_between_two_managers_is_made_up_for(cluster: TestCluster, sets: Sets):

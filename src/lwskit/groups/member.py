@@ -19,6 +19,7 @@ from lwskit.groups import (
     revisions,
     services,
     spec,
+    standing,
     templates,
     turns,
 )
@@ -180,11 +181,11 @@ def _furnish(
     if snapshot.workers is not None:
         if hashed and not ownership.owned_by_leader(snapshot.workers, leader):
             return _taken(snapshot.workers, leader, workers, tuple(actions))
-        if controller_of(snapshot.workers) is None:
-            actions.append(_orphaned(lws, leader, snapshot.workers))
         if not _is_behind(snapshot.workers, leader, workers):
+            found = standing.of(lws, leader, snapshot.workers, workers.kind)
+            actions += found.actions
             actions += readiness.written(leader, workers.observe(snapshot.workers).ready, snapshot.now)
-            return plan(_existing_workers(snapshot.workers, leader))
+            return plan(found.note, found.result)
     elif snapshot.bereft == uid_of(leader) and (POD, key_of(leader)) not in snapshot.live:
         # The collector removes workers after their leader, but the news of the two come in no order.
         return NeedFresh(
@@ -270,28 +271,11 @@ def _updated(lws: Obj, leader: Obj, workers: WorkerBackend, obj: Obj) -> Apply:
     )
 
 
-def _existing_workers(workers: Obj, leader: Obj) -> str:
-    name = workers["metadata"]["name"]
-    if ownership.owned_by_leader(workers, leader):
-        return f"the group has its workers in {name}"
-    return f"workers {name} of the leader before are still being removed; new ones are made after that"
-
-
 def _taken(found: Obj, leader: Obj, workers: WorkerBackend, actions: tuple[AnyAction, ...]) -> Plan:
     """The workers' name is made of the first digits of a key: two groups may have the same, or the former one goes."""
     told = f"worker {workers.kind.kind.lower()} {key_of(found)} is not controlled by leader pod"
     error = DecisionError(f"{told} {leader['metadata']['name']}; delete that pod to give its group another name")
     return Plan(actions, Result(error=error), str(error))
-
-
-def _orphaned(lws: Obj, leader: Obj, workers: Obj) -> Emit:
-    """Nobody removes workers without an owner, and nobody but their leader's group may use their name."""
-    note = (
-        f"workers {workers['metadata']['name']} have no owner, so leader pod {leader['metadata']['name']} gets none of "
-        "its own; delete them"
-    )
-    event = _event(lws, leader, names.EVENT_FAILED_CREATE, note, "Warning")
-    return Emit(why="a group that waits for a person has to say so", event=event)
 
 
 def _service(lws: Obj, leader: Obj) -> Create:
@@ -326,8 +310,8 @@ def _workers(lws: Obj, leader: Obj, workers: WorkerBackend, obj: Obj) -> Create:
         obj=obj,
         on_success=_event(lws, leader, names.EVENT_GROUPS_PROGRESSING, done),
         on_failure=_event(lws, leader, names.EVENT_FAILED_CREATE, failed, "Warning"),
-        # What follows in Hash mode is about these workers, and not about some that were made already.
-        errors={"AlreadyExists": OnError.REQUEUE if has_hash_identity(leader) else OnError.IGNORE},
+        # They may be the leader's own, which the cache lacks yet or for ever, or somebody else's.
+        errors={"AlreadyExists": OnError.LOOK},
     )
 
 

@@ -103,7 +103,15 @@ class Executor:
         self._field_manager = field_manager
 
     async def execute(self, plan: Plan) -> Result:
-        """Carry out a plan and return its result, or a requeue where an error asks for one.
+        """Carry out a plan and return its result, or a requeue where an error asks for one or for a look.
+
+        Raises what `attempt` raises; cancelled, it is as there.
+        """
+        found = await self.attempt(plan)
+        return found if isinstance(found, Result) else Result(requeue=True, reason=found.why)
+
+    async def attempt(self, plan: Plan) -> Result | NeedFresh:
+        """Carry out a plan. Its result; a requeue where an error asks for one; what to read where one asks for a look.
 
         Raises PlanError for a reference to an answer that no earlier action gives, before anything is sent; the
         ApiError or ConnectionFailed of an action that failed otherwise. Cancelled in mid-write, the write may or may
@@ -124,8 +132,11 @@ class Executor:
                         self._record(action.on_failure, answers, str(error))
                     raise
                 log.debug("action failed as foreseen", why=action.why, error=str(error), rule=rule.value)
+                why = f"{action.why}: {error}"
+                if rule is OnError.LOOK:
+                    return NeedFresh(((action.kind, _key(action)),), why)
                 if rule is OnError.REQUEUE:
-                    return Result(requeue=True, reason=f"{action.why}: {error}")
+                    return Result(requeue=True, reason=why)
                 continue
             if action.name:
                 answers[action.name] = answer
@@ -266,7 +277,7 @@ async def reconcile(
     rounds: int = ROUNDS,
     done: Callable[[S, Plan], None] | None = None,
 ) -> Result:
-    """Observe, decide, execute; where the decision needs objects fresh, read them live and do it again.
+    """Observe, decide, execute; where the decision or a failed action needs objects fresh, read them and do it again.
 
     `observe` is given what was read live so far, at first nothing, and may be asynchronous. After `rounds` decisions
     that all asked for more the request is tried again with back-off. `done` is called with the last snapshot and the
@@ -281,15 +292,15 @@ async def reconcile(
             snapshot = await snapshot
         seen = cast(S, snapshot)
         decision = decide(seen)
-        if not isinstance(decision, NeedFresh):
-            result = await executor.execute(decision)
+        found = await executor.attempt(decision) if isinstance(decision, Plan) else decision
+        if isinstance(found, Result):
             # A plan that stopped half-way has another result than its own.
-            if done is not None and result is decision.result:
+            if done is not None and isinstance(decision, Plan) and found is decision.result:
                 done(seen, decision)
-            return result
-        why = decision.why
-        log.debug("reading live before deciding", why=why, keys=[f"{k.kind} {key}" for k, key in decision.keys])
-        fresh.update(await executor.refresh(decision.keys))
+            return found
+        why = found.why
+        log.debug("reading live before deciding", why=why, keys=[f"{k.kind} {key}" for k, key in found.keys])
+        fresh.update(await executor.refresh(found.keys))
     return Result(requeue=True, reason=f"still not decided after {rounds} live reads: {why}")
 
 
@@ -311,9 +322,11 @@ def _events(action: AnyAction) -> list[Event]:
 
 
 def _label(action: Create | Apply | Patch | UpdateStatus | Delete | Modify) -> str:
-    if isinstance(action, Create | Apply | UpdateStatus):
-        meta = action.obj["metadata"]
-        key = Key(meta.get("namespace", ""), meta.get("name") or meta.get("generateName", ""))
-    else:
-        key = action.key
-    return f"{action.kind.kind} {key}"
+    return f"{action.kind.kind} {_key(action)}"
+
+
+def _key(action: Create | Apply | Patch | UpdateStatus | Delete | Modify) -> Key:
+    if not isinstance(action, Create | Apply | UpdateStatus):
+        return action.key
+    meta = action.obj["metadata"]
+    return Key(meta.get("namespace", ""), meta.get("name") or meta.get("generateName", ""))

@@ -23,6 +23,8 @@ class OnError(Enum):
     """Go on as if the action had succeeded."""
     REQUEUE = "requeue"
     """Stop without an error and run again with back-off: what was decided on has changed meanwhile."""
+    LOOK = "look"
+    """Stop without an error, read live what the action is about, and decide again: the cache does not show it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import DecisionError, MemberSnapshot
 from lwskit.runtime.kinds import NODE, POD, SERVICE, STATEFUL_SET
 from lwskit.runtime.objects import Key, annotations_of, controller_reference, key_of, labels_of, ref_of, uid_of
-from lwskit.runtime.plan import Create, Decision, Delete, Emit, NeedFresh, OnError, Plan
+from lwskit.runtime.plan import Create, Decision, Delete, Emit, NeedFresh, OnError, Patch, Plan
+from lwskit.runtime.request import Result
 from tests.unit.groups.small_cluster import LEADERS, NOW, WORKERS, SmallCluster, make_lws, settled
 
 LIVE = frozenset({(POD, Key("ns", "x-0")), (LEADER_WORKER_SET, Key("ns", "x"))})
@@ -153,11 +154,41 @@ def test_60_workers_follow_their_leader_into_its_domain(cluster: SmallCluster) -
 
 def test_61_workers_that_exist_are_left_alone(cluster: SmallCluster) -> None:
     assert plan_of(cluster.member_snapshot(0)).actions == ()
-    former = with_meta(cluster.workers[0], ownerReferences=[{**controller_reference(cluster.leaders[1], POD)}])
+    own = controller_reference(cluster.leaders[0], POD)
+    former = with_meta(cluster.workers[0], ownerReferences=[{**own, "uid": "the leader before"}])
     plan = plan_of(cluster.member_snapshot(0, workers=former))
-    assert plan.actions == ()
+    assert (plan.actions, plan.result) == ((), Result())
     assert "leader before" in plan.note
     assert len(plan_of(cluster.member_snapshot(0, workers=None)).actions) == 1
+
+
+def test_workers_of_somebody_else_are_told_to_a_person(cluster: SmallCluster) -> None:
+    """Nobody tells when they go: it is looked for again."""
+    other = controller_reference({**cluster.lws, "apiVersion": "example.com/v1", "kind": "Other"}, LEADER_WORKER_SET)
+    for owner in ({**other, "kind": "Other"}, controller_reference(cluster.leaders[1], POD)):
+        foreign = with_meta(cluster.workers[0], ownerReferences=[owner])
+        plan = plan_of(cluster.member_snapshot(0, workers=foreign))
+        (emit,) = plan.actions
+        assert isinstance(emit, Emit)
+        assert (emit.event.type, emit.event.reason) == ("Warning", "FailedCreate")
+        belong = f"workers x-0 belong to {owner['kind']} {owner['name']}, so leader pod x-0 gets none of its own"
+        assert emit.event.note == f"{belong}; delete them"
+        assert plan.result.requeue
+
+
+def test_workers_that_are_in_no_cache_get_their_label_back_or_are_looked_for_again(cluster: SmallCluster) -> None:
+    own = copy.deepcopy(cluster.workers[0])
+    del own["metadata"]["labels"][names.NAME_LABEL]
+    plan = plan_of(cluster.member_snapshot(0, workers=own))
+    (patch,) = plan.actions
+    assert isinstance(patch, Patch)
+    assert (patch.key, patch.uid) == (Key("ns", "x-0"), own["metadata"]["uid"])
+    assert patch.body == {"metadata": {"labels": {names.NAME_LABEL: "x"}}}
+    assert plan.result == Result()
+    for references in ([], [{**own["metadata"]["ownerReferences"][0], "uid": "the leader before"}]):
+        plan = plan_of(cluster.member_snapshot(0, workers=with_meta(own, ownerReferences=references)))
+        assert not [a for a in plan.actions if isinstance(a, Patch)]
+        assert plan.result.requeue
 
 
 def test_workers_without_an_owner_are_told_to_a_person():
@@ -188,7 +219,7 @@ def test_61_workers_that_have_just_gone_are_made_again_only_for_a_leader_that_is
 
 def test_62_workers_that_exist_already_are_no_error(cluster: SmallCluster) -> None:
     (create,) = plan_of(cluster.member_snapshot(0, workers=None)).actions
-    assert create.errors == {"AlreadyExists": OnError.IGNORE}
+    assert create.errors == {"AlreadyExists": OnError.LOOK}
     assert create.on_failure is not None
     assert create.on_failure.note == "Failed to create worker statefulset for leader pod x-0: {error}"
     assert (create.on_failure.type, create.on_failure.reason) == ("Warning", "FailedCreate")

@@ -80,7 +80,7 @@ def test_a_leader_that_is_let_in_gets_its_workers_at_once() -> None:
     assert names_of(plan) == ["Patch", "Create", "Patch"]
     create = plan.actions[1]
     assert isinstance(create, Create)
-    assert create.errors == {"AlreadyExists": OnError.REQUEUE}
+    assert create.errors == {"AlreadyExists": OnError.LOOK}
     assert condition(plan) == ("False", "WorkerStatefulSetNotReady")
 
 

@@ -317,6 +317,30 @@ async def test_reconcile_reads_live_what_the_decision_needs_and_decides_again(cl
     assert bench.cache.ingested == [pod()]
 
 
+async def test_a_failed_action_may_ask_for_a_look_and_for_another_decision(clock: Clock) -> None:
+    bench = Bench(clock, AlreadyExists("there"), pod("p", "7"))
+    key = (POD, Key("n", "p"))
+
+    def decide(seen: Fresh) -> Decision:
+        if key in seen:
+            return Plan((), Result(after=3), f"version {(seen[key] or {})['metadata']['resourceVersion']}")
+        make = Create(why="make it", kind=POD, obj=pod(), errors={"AlreadyExists": OnError.LOOK})
+        return Plan((make, Emit(why="tell", event=event("made"))))
+
+    done: list[Plan] = []
+    result = await reconcile(lambda f: dict(f), decide, bench.executor, done=lambda _, plan: done.append(plan))
+    assert result == Result(after=3)
+    assert [plan.note for plan in done] == ["version 7"]
+    assert bench.notes == []
+
+
+async def test_who_only_executes_is_told_to_come_back_for_a_look(clock: Clock) -> None:
+    bench = Bench(clock, AlreadyExists("there"))
+    result = await bench.run(Create(why="make it", kind=POD, obj=pod(), errors={"AlreadyExists": OnError.LOOK}))
+    assert result.requeue
+    assert result.reason == "make it: there"
+
+
 async def test_reconcile_ends_after_some_rounds_with_a_requeue(clock: Clock) -> None:
     bench = Bench(clock, *[pod()] * 4)
 
