@@ -148,6 +148,8 @@ def plan(
     if settings is not None and old is not None and start.workload is not None:
         floor = max(0, min(before.wanted, settings.replicas) - settings.max_unavailable)
         notices += _floor(steps, floor, before, old, new, settings)
+    if settings is not None:
+        notices += _surge(steps, settings, old is not None and edits.new_template(old, new))
     return Report(
         namespace=scene.namespace,
         name=scene.name,
@@ -332,6 +334,27 @@ def _outcome(played: Rollout, leaders: LeaderBackend) -> tuple[Outcome, list[Not
 def _rolls(view: Groups, replicas: int, wanted: int) -> bool:
     """Whether a rollout is not finished: groups of other revisions, or surge."""
     return view.first(wanted).count(UPDATED) < wanted or replicas > wanted
+
+
+def _surge(steps: Sequence[Step], settings: arithmetic.Settings, rolls: bool) -> list[Notice]:
+    """What a partition does to surge: while there is one a rollout counts as going on (20 §6.4 case 3, §6.6)."""
+    wanted, left = settings.replicas, steps[-1].total - settings.replicas if steps else 0
+    if not settings.partition or not settings.max_surge:
+        return []
+    why = (
+        f"while the partition is not 0, here {settings.partition}, a rollout counts as going on, and groups that are "
+        "not ready or not updated call for surge"
+    )
+    if left > 0:
+        stay = "1 surge group stays" if left == 1 else f"{left} surge groups stay"
+        hint = "lower the partition to 0 in the end, or set maxSurge to 0 once the groups above it are updated"
+        return [Notice("surge-stays", f"{stay}: {why}", (hint,))]
+    if not rolls and any(o >= wanted for step in steps for o in step.up):
+        text = f"surge groups are made although nothing is rolled out: {why}"
+        return [
+            Notice("surge-without-rollout", text, ("set the partition or maxSurge to 0 while nothing is rolled out",))
+        ]
+    return []
 
 
 def _floor(

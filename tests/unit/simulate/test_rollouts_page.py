@@ -14,7 +14,7 @@ from lwskit.api import names
 from lwskit.runtime.objects import Obj
 from lwskit.simulate.output import text
 from lwskit.simulate.plan import Report
-from tests.unit.groups.small_cluster import SmallCluster
+from tests.unit.groups.small_cluster import SmallCluster, make_lws
 from tests.unit.simulate.scenes import planned, small
 from tests.unit.simulate.test_rollout import edited
 
@@ -88,6 +88,23 @@ EXAMPLES: dict[str, Callable[[], Report]] = {
 }
 
 
+def surge_stays() -> Report:
+    cluster = small(3, partition=2, maxSurge=1)
+    return planned(cluster, edited(cluster.lws, image="B"))
+
+
+def surge_without_rollout() -> Report:
+    cluster = SmallCluster(make_lws(replicas=3, size=1))
+    return planned(cluster, edited(cluster.lws, partition=2, maxSurge=1))
+
+
+PARTITION: dict[str, Callable[[], Report]] = {
+    "surge-stays": surge_stays,
+    "surge-without-rollout": surge_without_rollout,
+}
+"""What a partition does to surge."""
+
+
 def shown(report: Report) -> str:
     """The table and the notes."""
     lines = [line for line in text(report) if not line.startswith(("  assumed", "  changed"))]
@@ -106,6 +123,25 @@ def test_the_example_is_as_the_page_has_it(code: str) -> None:
     assert f"```text\n{shown(report)}\n```" in page, shown(report)
 
 
+@pytest.mark.parametrize("code", PARTITION)
+def test_what_a_partition_does_to_surge_is_as_the_page_has_it(code: str) -> None:
+    report = PARTITION[code]()
+    assert code in [n.code for n in report.notices]
+    assert f"```text\n{shown(report)}\n```" in PAGE.read_text(), shown(report)
+
+
+def test_of_surge_nothing_is_said_where_a_partition_has_no_part_in_it() -> None:
+    rolled = small(3, maxSurge=1)
+    made = SmallCluster(make_lws(replicas=3, size=1))
+    held = small(3, partition=2)
+    for report in (
+        planned(rolled, edited(rolled.lws, image="B")),
+        planned(made, edited(made.lws, maxSurge=1)),
+        planned(held, edited(held.lws, image="B")),
+    ):
+        assert not [n for n in report.notices if n.code.startswith("surge-")]
+
+
 if __name__ == "__main__":
-    for code, example in EXAMPLES.items():
+    for code, example in (EXAMPLES | PARTITION).items():
         print(f"### floor-{code}\n\n```text\n{shown(example())}\n```\n")
