@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.runtime.kinds import POD, STATEFUL_SET
-from lwskit.runtime.objects import Obj, controller_of, is_true, labels_of, uid_of
+from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET
+from lwskit.runtime.objects import Obj, annotations_of, controller_of, is_true, labels_of, uid_of
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.budgets import exhaust, limited
 from tests.scenarios.rollouts import reaches
-from tests.scenarios.support import LEADERS, Sets, partition_of, pod_template, revision_key, seen
+from tests.scenarios.support import LEADERS, Sets, partition_of, pod_template, revision_key, seen, strategy
 
 
 async def has_label_again(sets: Sets, label: str, value: str) -> None:
@@ -89,6 +89,46 @@ async def test_a_set_that_is_made_anew_waits_for_the_leaders_of_the_one_before(c
     await cluster.eventually(anew)
     await sets.ready()
     assert len(await cluster.list(POD, LEADERS)) == 2
+
+
+async def test_a_rollout_goes_on_without_the_record_of_replicas(cluster: TestCluster, sets: Sets):
+    """20 §5: a field of ours that somebody removes is put back; §6.4 cannot decide without it."""
+    await sets.running(replicas=4, size=2)
+    await sets.set_image("v:B")
+    await reaches(sets, 3, "v1", "v1", "v1", "B*")
+    async with cluster.observe(sets.workload) as workloads:
+        for value in (None, "many"):
+            notes = {"metadata": {"annotations": {names.REPLICAS_ANNOTATION: value}}}
+            await cluster.patch(STATEFUL_SET, "llm", notes)
+
+            async def back() -> None:
+                assert annotations_of(await sets.leader_workload())[names.REPLICAS_ANNOTATION] == "4"
+
+            await cluster.eventually(back)
+        await reaches(sets, 3, "v1", "v1", "v1", "B*")
+        assert set(seen(workloads, "llm", partition_of)) == {3}
+    await sets.ready()
+
+
+async def test_a_group_without_its_revision_says_so(cluster: TestCluster, sets: Sets):
+    """20 §10.2 step 16: nothing makes an older revision again; the group is whole again once the update reaches it."""
+    await sets.running(replicas=2, size=2, rolloutStrategy=strategy(partition=1))
+    (old,) = await sets.revisions()
+    await sets.set_image("v:B")
+    await reaches(sets, 1, "v1", "B*")
+    await sets.ready()
+    await cluster.delete(CONTROLLER_REVISION, old["metadata"]["name"])
+    await sets.ready()
+    await cluster.delete(POD, "llm-0")
+    key = revision_key(old)
+    await sets.has_event(
+        "FailedCreate",
+        f"revision {key}, which leader pod llm-0 is of, has been deleted, so its workers cannot be made before the "
+        "group is updated",
+        type="Warning",
+    )
+    await sets.patch({"spec": {"rolloutStrategy": strategy(partition=0)}})
+    await sets.ready()
 
 
 async def test_workers_without_their_label_get_it_back(cluster: TestCluster, sets: Sets):

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from lwskit.api import names
-from lwskit.groups import explain_hash, grouptrouble, ordinal, rollout, spec, victims
+from lwskit.groups import explain_hash, grouptrouble, ordinal, revisions, rollout, spec, victims
 from lwskit.groups import hold as holds
 from lwskit.groups.explanation import Explanation, State, upper
 from lwskit.groups.grouptrouble import GroupTrouble, Looking
@@ -49,7 +49,8 @@ class _Explaining:
             found = look()
             if found is not None:
                 return found
-        return self._groups()
+        found = self._groups()
+        return replace(found, sentences=(*found.sentences, *self._without_revision()))
 
     def _said(
         self,
@@ -205,6 +206,19 @@ class _Explaining:
                 about=pending[0],
             )
         return self._said(State.OK, "ok", f"{counts} All is well.")
+
+    def _without_revision(self) -> Iterator[str]:
+        """Of groups of older revisions that somebody has deleted: nothing is wrong until one of them is recreated."""
+        known = {revisions.revision_key(r) for r in revisions.own(self.lws, self.scene.revisions)}
+        if self.looking.newest() not in known:
+            return
+        for key, groups in self.looking.by_revision().items():
+            if key not in known:
+                are, one = ("is", "it") if len(groups) == 1 else ("are", "one of them")
+                yield (
+                    f"Revision {key}, which {numbered(groups)} {are} of, has been deleted: if {one} is recreated "
+                    "before it is updated, it gets no workers."
+                )
 
     def _put_off(self, now: LeaderState) -> list[GroupTrouble]:
         """The groups that are ready and will be recreated all the same, once their back-off is over."""

@@ -20,7 +20,7 @@ from lwskit.groups.ports import LeaderBackend, WorkerBackend
 from lwskit.groups.scene import Happening, Scene, is_leader_pod
 from lwskit.runtime.kinds import NODE, POD
 from lwskit.runtime.objects import Key, Obj, controller_of, is_deleting, is_true, key_of, uid_of
-from lwskit.runtime.plan import NeedFresh
+from lwskit.runtime.plan import Emit, NeedFresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,16 @@ class Looking:
     @cached_property
     def _leaders(self) -> Mapping[str, Obj]:
         return {p["metadata"]["name"]: p for p in self.scene.pods if is_leader_pod(p)}
+
+    def by_revision(self) -> Mapping[str, Sequence[int]]:
+        """The groups that need a revision to be made anew, by its key: those with workers."""
+        found: dict[str, list[int]] = {}
+        assert self.scene.lws is not None
+        for name, leader in self._leaders.items():
+            parent, ordinal = parse_ordinal(name)
+            if parent == self.scene.name and restarts.size_told(leader, self.scene.lws) > 1:
+                found.setdefault(ownership.revision_key(leader), []).append(ordinal)
+        return found
 
     @cached_property
     def recreated(self) -> recreations.Known:
@@ -114,7 +124,12 @@ class Looking:
         scene = self.scene
         assert scene.lws is not None
         node = leader["spec"].get("nodeName") or ""
-        live = {(POD, key_of(leader)), (LEADER_WORKER_SET, key_of(scene.lws)), (NODE, Key("", node))}
+        live = {
+            (POD, key_of(leader)),
+            (LEADER_WORKER_SET, key_of(scene.lws)),
+            (self.leaders.kind, key_of(scene.lws)),
+            (NODE, Key("", node)),
+        }
         service = ownership.service_name(leader)
         return MemberSnapshot(
             now=self.now,
@@ -308,7 +323,8 @@ def _no_workers(looking: Looking, leader: Obj, workload: Obj | None) -> Trouble:
         return Trouble("no-workers", f"has no workers: {error}")
     if isinstance(decision, NeedFresh):
         return Trouble("no-workers", f"has no workers yet: {decision.why}", passes=True)
-    return Trouble("no-workers", f"has no workers yet: {decision.note}", passes=True)
+    person = any(isinstance(a, Emit) and a.event.type == "Warning" for a in decision.actions)
+    return Trouble("no-workers", f"has no workers yet: {decision.note}", passes=not person)
 
 
 def _group_of(pod: Obj) -> str:

@@ -174,9 +174,6 @@ def _furnish(
     wanted = "ContainersReady" if hashed else "Ready"
     if spec.startup_policy(lws) == names.STARTUP_LEADER_READY and not is_true(leader, wanted):
         return plan("workers are made when their leader is ready")
-    if revision is None:
-        reason = f"the revision of leader pod {name} is not known yet"
-        return plan(reason, Result(after=_REVISION_DELAY, reason=reason))
     topology, node_selector = spec.exclusive_topology(lws), None
     if snapshot.workers is not None:
         if hashed and not ownership.owned_by_leader(snapshot.workers, leader):
@@ -191,6 +188,8 @@ def _furnish(
         return NeedFresh(
             ((POD, key_of(leader)),), "workers that are gone are made again only for a leader that is there"
         )
+    if revision is None:
+        return _without_revision(snapshot, lws, leader, leaders, tuple(actions))
     try:
         templates.group_plan(lws, group_lws, leader)
         if topology is not None:
@@ -211,6 +210,30 @@ def _furnish(
     actions.append(_workers(lws, leader, workers, workers.render(group)))
     actions += readiness.written(leader, False, snapshot.now)
     return plan(f"{group.replicas} workers are made for leader pod {name}")
+
+
+def _without_revision(
+    snapshot: MemberSnapshot, lws: Obj, leader: Obj, leaders: LeaderBackend, actions: tuple[AnyAction, ...]
+) -> Decision:
+    """No workers without the leader's revision (20 §10.2 step 16): it comes, or was deleted by hand and is gone.
+
+    The newest one is made anew by the set. Older ones nothing can make, so somebody has to be told.
+    """
+    name, key = leader["metadata"]["name"], ownership.revision_key(leader)
+    now = leaders.observe(snapshot.workload) if snapshot.workload is not None else None
+    if now is None or now.deleting or key in ("", now.revision):
+        reason = f"the revision of leader pod {name} is not known yet"
+        return Plan(actions, Result(after=_REVISION_DELAY, reason=reason), reason)
+    where = (leaders.kind, Key(key_of(lws).namespace, lws["metadata"]["name"]))
+    if where not in snapshot.live:
+        return NeedFresh((where,), "the revision of a leader is gone only if it is an older one")
+    reason = (
+        f"revision {key}, which leader pod {name} is of, has been deleted, so its workers cannot be made before the "
+        "group is updated"
+    )
+    event = _event(lws, leader, names.EVENT_FAILED_CREATE, reason, "Warning")
+    told = Emit(why="a group that waits for a person has to say so", event=event)
+    return Plan((*actions, told), Result(requeue=True, reason=reason), reason)
 
 
 def _leaving(found: Obj | None, leader: Obj, workers: WorkerBackend) -> Plan:

@@ -101,7 +101,11 @@ def _counted(
 
 def _target(snapshot: SetSnapshot, lws: Obj, now: LeaderState | None, asked: Groups, changed: bool) -> rollout.Target:
     settings = rollout.Settings.of(lws)
-    found = rollout.target(now, asked, settings, new_revision=changed)
+    try:
+        found = rollout.target(now, asked, settings, new_revision=changed)
+    except rollout.UnrecordedReplicas:
+        assert now is not None
+        return rollout.unrecorded(now, settings)
     if not snapshot.healthy:
         return rollout.held(found, now, settings, rollout.BROKEN_WATCH)
     return found if snapshot.known else rollout.held(found, now, settings, rollout.UNKNOWN_LEADERS)

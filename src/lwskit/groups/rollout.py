@@ -46,8 +46,8 @@ class Target:
 def target(now: LeaderState | None, groups: Groups, settings: Settings, *, new_revision: bool) -> Target:
     """The next partition and replicas; the first case of the table in §6.4 that fits.
 
-    `groups` are the leaders that `now` asks for, in order, against the current revision. Raises DecisionError where
-    the workload does not say how many replicas it was last written for.
+    `groups` are the leaders that `now` asks for, in order, against the current revision. Raises UnrecordedReplicas
+    where that has to be known.
     """
     found = _by_case(now, groups, settings, new_revision)
     return Target(max(found.partition, settings.partition), found.replicas, found.why, found.reclaimed)
@@ -75,11 +75,16 @@ def _by_case(now: LeaderState | None, groups: Groups, settings: Settings, new_re
     return _with_surge(Target(partition, 0, why), now, settings, unfinished=left)
 
 
+class UnrecordedReplicas(DecisionError):
+    """The leader workload does not say for how many replicas of the set it was last written."""
+
+
 def recorded_replicas(now: LeaderState) -> int:
-    """`spec.replicas` of the set when the leader workload was last written. Raises DecisionError if it is not known."""
+    """`spec.replicas` of the set when the leader workload was last written. Raises UnrecordedReplicas."""
     text = now.recorded
     if text is None or not (text.isascii() and text.isdigit()):
-        raise DecisionError(f"the leader workload's replicas annotation is {text!r}; it must be the number of replicas")
+        told = f"the leader workload's replicas annotation is {text!r}; it must be the number of replicas"
+        raise UnrecordedReplicas(told)
     return int(text)
 
 
@@ -122,6 +127,13 @@ def skip_broken(groups: Groups, start: int, base: int) -> int:
     top = min(start, len(groups) - 1)
     last = groups.last_outdated(base, top + 1)
     return start if last >= top else last + 1
+
+
+def unrecorded(now: LeaderState, settings: Settings) -> Target:
+    """The target of leaders that have lost their record of replicas: as they are, so that it is put back."""
+    why = "the record of replicas is put back first, for without it no step of the rollout can be decided"
+    replicas = max(settings.replicas, min(now.replicas, settings.burst))
+    return Target(max(now.partition, settings.partition), replicas, why)
 
 
 BROKEN_WATCH = "a watch is broken: nothing is taken down until the state of the groups is known again"

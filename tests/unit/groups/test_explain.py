@@ -226,3 +226,32 @@ def test_a_rollout_that_goes_on_says_so() -> None:
     assert "The rollout waits for group 2, which is on its way." in found.paragraph
     assert found.paragraph.endswith("It goes on by itself once group 2 is ready.")
     assert "holds" not in found.paragraph
+
+
+def of_two_revisions() -> SmallCluster:
+    """Groups 0 and 1 below a partition are of a revision that somebody has deleted."""
+    cluster = small(3, 2, partition=2)
+    old = cluster.revisions[0]
+    rolled(cluster)
+    cluster.make_ready(2)
+    cluster.settle()
+    cluster.revisions.remove(old)
+    return cluster
+
+
+def test_a_revision_that_groups_are_of_is_gone() -> None:
+    cluster = of_two_revisions()
+    found = explained(scene_of(cluster))
+    assert facts(found) == (State.HELD, "partition")
+    told = "which groups 0 and 1 are of, has been deleted: if one of them is recreated before it is updated, it gets no"
+    assert told in found.paragraph
+    assert "has been deleted" not in explained(scene_of(small(3, 2, partition=2))).paragraph
+
+
+def test_a_group_cannot_be_made_again_without_its_revision() -> None:
+    """So it is said without any event."""
+    cluster = of_two_revisions()
+    del cluster.workers[0]
+    found = explained(scene_of(cluster))
+    assert (found.state, found.group) == (State.BLOCKED, 0)
+    assert "x-0 is of, has been deleted, so its workers cannot be made before the group is updated" in found.paragraph

@@ -132,6 +132,26 @@ def test_59_an_unknown_revision_is_waited_for(cluster: SmallCluster) -> None:
     assert (plan.actions, plan.result.after) == ((), 1.0)
 
 
+def test_59_an_older_revision_that_is_gone_is_told_of(cluster: SmallCluster) -> None:
+    """It was deleted by hand, and nothing makes it again. Groups that have their workers need none."""
+    newer = copy.deepcopy(cluster.workload)
+    assert newer is not None
+    newer["spec"]["template"]["metadata"]["labels"][names.REVISION_LABEL] = "newer"
+    where = (STATEFUL_SET, Key("ns", "x"))
+    asked = decide(cluster.member_snapshot(0, workers=None, revisions=[], workload=newer))
+    assert isinstance(asked, NeedFresh)
+    assert asked.keys == (where,)
+    live = frozenset({where})
+    plan = plan_of(cluster.member_snapshot(0, workers=None, revisions=[], workload=newer, live=live))
+    (emit,) = plan.actions
+    assert isinstance(emit, Emit)
+    assert (emit.event.type, emit.event.reason) == ("Warning", "FailedCreate")
+    assert "has been deleted, so its workers cannot be made before the group is updated" in emit.event.note
+    assert plan.result.requeue
+    furnished = plan_of(cluster.member_snapshot(0, revisions=[], workload=newer))
+    assert (furnished.actions, furnished.result) == ((), Result())
+
+
 def test_60_workers_follow_their_leader_into_its_domain(cluster: SmallCluster) -> None:
     lws = annotated(cluster.lws, **{"exclusive-topology": "rack"})
     unplaced = cluster.member_snapshot(0, workers=None, lws=lws)

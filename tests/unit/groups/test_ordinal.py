@@ -636,3 +636,24 @@ def test_restart_counters_stay_with_the_set() -> None:
     lws = make_lws()
     lws["metadata"]["annotations"] = notes
     assert annotations_of(leaders_of(lws)) == {"my": "1", names.REPLICAS_ANNOTATION: "2"}
+
+
+@pytest.mark.parametrize("record", [None, "", "many"])
+def test_a_lost_record_of_replicas_is_put_back_and_takes_nothing_down(record: str | None) -> None:
+    """20 §6.4 has an error without it, and nobody else would write it."""
+    cluster = settled(make_lws(replicas=4))
+    cluster.change(image="b")
+    cluster.settle()
+    assert cluster.target == (4, 3)
+    cluster.make_ready(3)
+    assert cluster.workload is not None
+    workload = copy.deepcopy(cluster.workload)
+    workload["metadata"]["annotations"].pop(names.REPLICAS_ANNOTATION)
+    if record is not None:
+        workload["metadata"]["annotations"][names.REPLICAS_ANNOTATION] = record
+    cluster.workload = workload
+    cluster.reconcile()
+    assert annotations_of(cluster.workload)[names.REPLICAS_ANNOTATION] == "4"
+    assert cluster.target == (4, 3)
+    cluster.settle()
+    assert cluster.target == (4, 2)
