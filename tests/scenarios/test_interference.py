@@ -148,6 +148,42 @@ async def test_workers_without_their_label_get_it_back(cluster: TestCluster, set
     assert not [e for e in await sets.events() if e["type"] == "Warning"]
 
 
+async def scale_workers(cluster: TestCluster, name: str, replicas: int) -> None:
+    """As `kubectl scale statefulset NAME --replicas=N`."""
+    await cluster.patch(STATEFUL_SET, name, {"spec": {"replicas": replicas}}, subresource="scale")
+
+
+async def test_a_group_whose_workers_somebody_scaled_away_is_not_ready(cluster: TestCluster, sets: Sets):
+    """20 §6.2: ready is a whole group, and a StatefulSet without replicas has all that it asks for."""
+    await sets.running(replicas=2, size=3, group={"restartPolicy": "None"})
+    for replicas in (0, 1):
+        await scale_workers(cluster, "llm-0", replicas)
+
+        async def not_ready() -> None:
+            assert (await sets.live())["status"]["readyReplicas"] == 1
+            assert (await sets.conditions())[names.CONDITION_AVAILABLE] == "False"
+
+        async with cluster.kubelet.playing():
+            await cluster.eventually(not_ready)
+            await cluster.consistently(not_ready)
+    await scale_workers(cluster, "llm-0", 2)
+    await sets.ready()
+
+
+async def test_workers_that_somebody_scales_away_are_lost_pods(cluster: TestCluster, sets: Sets):
+    """20 §11.2: the group is recreated for them, with workers as its revision has them."""
+    await sets.running(replicas=1, size=3)
+    before = await sets.pod_uids()
+    await scale_workers(cluster, "llm-0", 0)
+
+    async def another() -> None:
+        assert uid_of((await sets.live_pods())["llm-0"]) != before["llm-0"]
+
+    await cluster.eventually(another)
+    await sets.ready()
+    assert (await cluster.get(STATEFUL_SET, "llm-0"))["spec"]["replicas"] == 2
+
+
 async def test_a_kept_leader_that_loses_its_mark_is_let_go(cluster: TestCluster, sets: Sets):
     """20 §12.3: kept is what carries the mark; without it the group is made anew."""
     await sets.running(replicas=1, group=limited(0))

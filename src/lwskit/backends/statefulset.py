@@ -104,9 +104,12 @@ class StatefulSetWorkers:
         return _statefulset(plan, spec)
 
     def observe(self, obj: Obj) -> WorkerState:
-        """Ready when as many workers are available as asked for, all of one StatefulSet revision (20 §6.2)."""
-        status = obj.get("status") or {}
-        available = status.get("availableReplicas", 0) == obj["spec"].get("replicas", 1)
+        """Ready when as many workers are available as asked for, all of one StatefulSet revision (20 §6.2).
+
+        One that somebody has scaled so that the group cannot be whole is never ready.
+        """
+        status, asked = obj.get("status") or {}, obj["spec"].get("replicas", 1)
+        available = status.get("availableReplicas", 0) == asked and asked >= _size_told(obj) - 1
         return WorkerState(
             uid=uid_of(obj),
             name=obj["metadata"]["name"],
@@ -114,6 +117,13 @@ class StatefulSetWorkers:
             revision=labels_of(obj).get(names.REVISION_LABEL, ""),
             deleting=is_deleting(obj),
         )
+
+
+def _size_told(obj: Obj) -> int:
+    """How many pods the group of a StatefulSet of workers has by the size in its template, 0 if that does not say."""
+    template = (obj["spec"].get("template") or {}).get("metadata") or {}
+    text = (template.get("annotations") or {}).get(names.SIZE_ANNOTATION, "")
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def _revision(obj: Obj) -> str:

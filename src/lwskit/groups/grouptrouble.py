@@ -12,6 +12,7 @@ from functools import cached_property
 
 from lwskit.api import names
 from lwskit.groups import backoff, budget, counters, member, ownership, podtrouble, recreations, restarts, rollout, spec
+from lwskit.groups.explanation import upper
 from lwskit.groups.identity import parse_ordinal
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import DecisionError, MemberSnapshot
@@ -245,7 +246,7 @@ def of_workers(looking: Looking, group: int | str, leader: Obj, workload: Obj | 
         return None
     if workload is None or not ownership.owned_by_leader(workload, leader):
         return GroupTrouble(group, leader["metadata"]["name"], _no_workers(looking, leader, workload))
-    return _worker(looking, group, workload)
+    return _scaled(looking, group, leader, workload) or _worker(looking, group, workload)
 
 
 def _is_ready(pod: Obj) -> bool:
@@ -329,6 +330,21 @@ def _no_workers(looking: Looking, leader: Obj, workload: Obj | None) -> Trouble:
 
 def _group_of(pod: Obj) -> str:
     return (pod["metadata"].get("labels") or {}).get(names.GROUP_INDEX_LABEL, "")
+
+
+def _scaled(looking: Looking, group: int | str, leader: Obj, workload: Obj) -> GroupTrouble | None:
+    """Workers that somebody has scaled so that their group cannot be whole."""
+    assert looking.scene.lws is not None
+    name, asked, kind = workload["metadata"]["name"], workload["spec"].get("replicas", 1), looking.workers.kind.kind
+    wanted = restarts.size_told(leader, looking.scene.lws) - 1
+    if asked >= wanted:
+        return None
+    are = "worker is" if wanted == 1 else "workers are"
+    text = f"{kind} {name} was scaled to {asked}, where {wanted} {are} the whole group"
+    command = f"kubectl -n {looking.scene.namespace} scale {kind.lower()} {name} --replicas={wanted}"
+    return GroupTrouble(
+        group, "", Trouble("workers-scaled", text), (f"`{command}` makes the group whole again",), upper(text)
+    )
 
 
 def _worker(looking: Looking, group: int | str, workload: Obj) -> GroupTrouble | None:

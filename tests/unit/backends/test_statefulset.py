@@ -177,6 +177,17 @@ def test_workers_are_ready_when_all_are_available_and_of_one_revision(status: Ob
     assert state == WorkerState(uid="sts-uid", name="x-0", ready=ready, revision="rev", deleting=False)
 
 
+@pytest.mark.parametrize(("size", "asked", "ready"), [("3", 2, True), ("3", 3, True), ("3", 1, False), ("3", 0, False)])
+def test_workers_that_were_scaled_down_are_not_ready(size: str, asked: int, ready: bool) -> None:
+    done = {"availableReplicas": asked, "currentRevision": "r", "updateRevision": "r"}
+    obj = live(group_plan(template={"metadata": {"annotations": {names.SIZE_ANNOTATION: size}}}), **done)
+    obj["spec"]["replicas"] = asked
+    assert WORKERS.observe(obj).ready is ready
+    for unknown in ({}, {"metadata": {"annotations": {names.SIZE_ANNOTATION: "many"}}}):
+        obj["spec"]["template"] = unknown
+        assert WORKERS.observe(obj).ready is True
+
+
 def leader_pod(ordinal: int = 3, **owner: Any) -> Obj:
     reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "x", "uid": "sts-uid", "controller": True}
     labels = {names.WORKER_INDEX_LABEL: "0", names.GROUP_INDEX_LABEL: str(ordinal)}

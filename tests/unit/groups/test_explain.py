@@ -255,3 +255,15 @@ def test_a_group_cannot_be_made_again_without_its_revision() -> None:
     found = explained(scene_of(cluster))
     assert (found.state, found.group) == (State.BLOCKED, 0)
     assert "x-0 is of, has been deleted, so its workers cannot be made before the group is updated" in found.paragraph
+
+
+def test_workers_that_somebody_has_scaled() -> None:
+    cluster = small(2, 3)
+    workers = copy.deepcopy(cluster.workers[1])
+    workers["spec"]["replicas"] = 0
+    workers["status"] |= {"replicas": 0, "availableReplicas": 0}
+    cluster.workers[1] = workers
+    found = explained(scene_of(cluster))
+    assert (found.state, found.cause, found.group) == (State.BLOCKED, "workers-scaled", 1)
+    assert "StatefulSet x-1 was scaled to 0, where 2 workers are the whole group." in found.paragraph
+    assert "`kubectl -n ns scale statefulset x-1 --replicas=2` makes the group whole again." in found.paragraph
