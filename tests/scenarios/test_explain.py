@@ -46,6 +46,21 @@ async def test_all_is_well(cluster: TestCluster, sets: Sets) -> None:
     )
 
 
+@pytest.mark.parametrize(("length", "suffix", "most"), [(58, "-0", 52), (52, "-0-1", 50)])
+async def test_a_name_that_leaves_no_room_for_pods(
+    cluster: TestCluster, sets: Sets, length: int, suffix: str, most: int
+) -> None:
+    """The label with the StatefulSet's revision is the name and a hash: too long for leaders, or only for workers."""
+    name, pod = "n" * length, "n" * length + suffix
+    await sets.create(name, replicas=1, size=2)
+    async with cluster.kubelet.playing():
+        found = await explained(cluster, name)
+    assert (found.state, found.cause, found.group, found.pod) == (State.BLOCKED, "name-too-long", 0, pod)
+    assert f"here {name}-" in found.paragraph
+    assert "which has" in found.paragraph
+    assert f"A set cannot be renamed: create it anew with a name of at most {most} characters." in found.paragraph
+
+
 async def test_a_leader_without_a_node(cluster: TestCluster, sets: Sets) -> None:
     await sets.create(replicas=1, size=2)
     await sets.has_pods("llm-0", "llm-0-1")

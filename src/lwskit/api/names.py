@@ -295,6 +295,8 @@ HASH_KEY_SOURCE: Final = 16
 """Random characters that the key of a Hash group is made from."""
 SAFE_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Characters of random names: no vowels, and none that are mistaken for each other."""
+STATEFUL_SET_HASH_SUFFIX: Final = 11
+"""What the label `controller-revision-hash` of a StatefulSet's pods adds to its name at most: a dash and a hash."""
 HASH_LEADER_SUFFIX: Final = 9
 """Characters that a Hash leader's host name adds to the name of its set."""
 HASH_WORKER_SUFFIX: Final = 20

@@ -219,8 +219,7 @@ def _at_present(looking: Looking, ordinal: int) -> GroupTrouble | None:
     leader = looking.leader(ordinal)
     if leader is None:
         said = looking.failure("StatefulSet", scene.name, name)
-        text = f"does not exist: {said}" if said else "does not exist yet; the StatefulSet controller has to make it"
-        return GroupTrouble(ordinal, name, Trouble("no-leader", text, passes=not said))
+        return _missing(looking, ordinal, name, "no-leader", scene.workload or {}, said)
     if budget.is_exhausted(leader):
         return exhausted(looking, ordinal, leader)
     if budget.cause_of_pending(leader):
@@ -361,12 +360,26 @@ def _worker(looking: Looking, group: int | str, workload: Obj) -> GroupTrouble |
             return GroupTrouble(group, worker, found, advice(looking, worker, found))
     if missing:
         said = looking.failure("StatefulSet", name, missing[0]) or looking.failure("StatefulSet", name)
-        text = f"does not exist: {said}" if said else "does not exist yet; the StatefulSet controller has to make it"
-        return GroupTrouble(group, missing[0], Trouble("no-worker", text, passes=not said))
+        return _missing(looking, group, missing[0], "no-worker", workload, said)
     if not looking.workers.observe(workload).ready:
         text = f"is ready like all workers, which the status of StatefulSet {name} does not say yet"
         return GroupTrouble(group, wanted[-1] if wanted else name, Trouble("not-counted", text, passes=True))
     return None
+
+
+def _missing(looking: Looking, group: int | str, pod: str, code: str, workload: Obj, said: str) -> GroupTrouble:
+    """A pod that its StatefulSet has not made; `said` is what an event says of that, empty without one."""
+    revision, limit = (workload.get("status") or {}).get("updateRevision", ""), names.MAX_NAME_LENGTH
+    if len(revision) > limit:
+        text = (
+            f"cannot be made: StatefulSets label their pods with controller-revision-hash, here {revision}, which has "
+            f"{len(revision)} characters, where {limit} are allowed"
+        )
+        suffix = len(revision.rpartition("-")[0]) - len(looking.scene.name) + names.STATEFUL_SET_HASH_SUFFIX
+        way = f"a set cannot be renamed: create it anew with a name of at most {limit - suffix} characters"
+        return GroupTrouble(group, pod, Trouble("name-too-long", text), (way,))
+    text = f"does not exist: {said}" if said else "does not exist yet; the StatefulSet controller has to make it"
+    return GroupTrouble(group, pod, Trouble(code, text, passes=not said))
 
 
 def first(looking: Looking, ordinals: Sequence[int]) -> GroupTrouble | None:

@@ -11,9 +11,7 @@ from lwskit.lint.findings import HOST_NAME_TOO_LONG, LEADER_NAME_TOO_LONG, WORKE
 from lwskit.lint.rules.paths import templates
 from lwskit.runtime.objects import Obj
 
-REVISION_LENGTH: Final = 11
-"""What the label `controller-revision-hash` of a StatefulSet's pods adds to its name: a dash and ten characters."""
-WORKLOAD_LIMIT: Final = names.MAX_NAME_LENGTH - REVISION_LENGTH
+WORKLOAD_LIMIT: Final = names.MAX_NAME_LENGTH - names.STATEFUL_SET_HASH_SUFFIX
 HOST_LIMIT: Final = 64
 """Characters that Linux has for a host name."""
 _LABEL = f"the label controller-revision-hash of its pods may have {names.MAX_NAME_LENGTH} characters"
@@ -29,7 +27,7 @@ def check(lws: Obj) -> Iterator[Fault]:
     if len(name) > WORKLOAD_LIMIT:
         text = (
             f"the leaders' StatefulSet is named like the set, which has {len(name)} characters, but {_LABEL}, "
-            f"of which its hash takes up to {REVISION_LENGTH}: leader pods may not be creatable"
+            f"of which its hash takes up to {names.STATEFUL_SET_HASH_SUFFIX}: leader pods may not be creatable"
         )
         yield Fault(LEADER_NAME_TOO_LONG, path, text, _shorten(len(name) - WORKLOAD_LIMIT))
     elif spec.size(lws) > 1 and len(last) > WORKLOAD_LIMIT:
@@ -38,7 +36,7 @@ def check(lws: Obj) -> Iterator[Fault]:
         which = f"group {first}" if first == groups - 1 else f"groups {first} to {groups - 1}"
         text = (
             f"the workers' StatefulSet {last} has {len(last)} characters, but {_LABEL}, of which its hash takes up to "
-            f"{REVISION_LENGTH}: workers of {which} may not be creatable"
+            f"{names.STATEFUL_SET_HASH_SUFFIX}: workers of {which} may not be creatable"
         )
         yield Fault(WORKER_NAME_TOO_LONG, path, text, _shorten(len(last) - WORKLOAD_LIMIT))
     yield from _hosts(lws, last)
