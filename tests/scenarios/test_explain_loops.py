@@ -5,9 +5,12 @@ from __future__ import annotations
 from lwskit.api import names
 from lwskit.cli import explaining
 from lwskit.groups.explain import Explanation, State
+from lwskit.runtime.client.client import Client
+from lwskit.runtime.errors import Forbidden
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import annotations_of
 from lwskit.testing.cluster import TestCluster
+from lwskit.testing.interceptors import matching
 from tests.scenarios.support import ALL_KINDS, Sets, images, strategy
 
 
@@ -57,6 +60,21 @@ async def test_a_loop_of_recreations_holds_the_rollout(cluster: TestCluster, set
     assert (found.state, found.group) == (State.PROGRESSING, 1)
     assert "The rollout waits for group 1, which is on its way." in found.paragraph
     assert found.paragraph.endswith("It goes on by itself once group 1 is ready.")
+
+
+async def test_a_loop_is_found_by_who_may_not_read_events(cluster: TestCluster, sets: Sets) -> None:
+    """By the restarts that the set counts; and it is said what the explanation is made without."""
+    await sets.running(replicas=2, size=2, group={"maxGroupRestarts": 5})
+    for number in (1, 2, 3):
+        await crash(cluster, sets, "llm-1-1", "llm-1", number)
+    await cluster.settled(*ALL_KINDS)
+    transport = await cluster.connect("explainer")
+    client = Client(transport, clock=cluster.clock)
+    transport.fail(matching("GET", "/events$"), Forbidden("events is forbidden"))
+    found = await explaining.on_cluster(client, cluster.namespace, "llm", cluster.clock.now())
+    assert (found.state, found.cause, found.group) == (State.BLOCKED, "restart-loop", 1)
+    assert "Group 1 has been recreated 3 times within " in found.paragraph
+    assert "Events could not be read (events is forbidden): " in found.paragraph
 
 
 async def test_a_ready_group_that_waits_for_its_back_off_is_not_well(cluster: TestCluster, sets: Sets) -> None:

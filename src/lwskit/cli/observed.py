@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from lwskit.api import names
@@ -59,8 +60,10 @@ def _check(obj: Obj, path: str) -> None:
 def scene_of(objects: Iterable[Obj], namespace: str, name: str, backends: Backends) -> Scene:
     """The scene of one set in a dump."""
     known = list(objects)
+    blind = "" if any(o["kind"] == EVENT.kind for o in known) else "there are no events in the dump"
     mine = (o for o in known if o["kind"] == names.KIND and _is_named(o, namespace, name))
-    return scenes.of(known, namespace, name, backends.leaders_of(next(mine, None)), backends.workers)
+    scene = scenes.of(known, namespace, name, backends.leaders_of(next(mine, None)), backends.workers)
+    return replace(scene, blind=blind)
 
 
 def _is_named(obj: Obj, namespace: str, name: str) -> bool:
@@ -85,7 +88,8 @@ def _times(obj: Obj) -> Iterator[str]:
 async def look(client: Client, namespace: str, name: str, backends: Backends, *, events: bool = False) -> Scene:
     """The scene of one set on a cluster; with `events` also the events of the namespace and the nodes of its pods.
 
-    Raises ConfigurationError where the cluster does not know LeaderWorkerSets, ApiError for what may not be read.
+    Raises ConfigurationError where the cluster does not know LeaderWorkerSets, ApiError for what may not be read, but
+    for events and nodes, without which there is less to say.
     """
     label = f"{names.NAME_LABEL}={name}"
     found: list[Obj] = []
@@ -101,10 +105,14 @@ async def look(client: Client, namespace: str, name: str, backends: Backends, *,
         found.append({**await client.get(leaders.kind, name, namespace), **_typed(leaders.kind)})
     except NotFound:
         pass
+    blind = ""
     if events:
-        found += await client.list_all(EVENT, namespace)
+        try:
+            found += await client.list_all(EVENT, namespace)
+        except Forbidden as error:
+            blind = f"events could not be read ({error})"
         found += await _nodes(client, found)
-    return scene_of(found, namespace, name, backends)
+    return replace(scene_of(found, namespace, name, backends), blind=blind)
 
 
 async def _check_served(client: Client, missing: NotFound) -> None:

@@ -30,12 +30,20 @@ def explain(scene: Scene, leaders: LeaderBackend, workers: WorkerBackend, now: d
     assert scene.lws is not None
     looking = Looking(scene, leaders, workers, now)
     known = explain_hash.Explaining if spec.is_hashed(scene.lws) else _Explaining
-    found = known(scene, looking).explain()
+    found = _without_events(scene, known(scene, looking).explain())
     wanted, workload = spec.replicas(scene.lws), scene.workload
     if found.state is State.DELETING or found.cause == "foreign-workload" or workload is None:
         return found
     gone = victims.victims(scene.lws, workload, scene.pods, now, wanted - 1, sets=scene.between) if wanted else []
     return replace(found, replicas=wanted, next_to_go=tuple(gone))
+
+
+def _without_events(scene: Scene, found: Explanation) -> Explanation:
+    """The explanation, which says what it is made without."""
+    if not scene.blind or found.state not in (State.PROGRESSING, State.BLOCKED):
+        return found
+    text = f"{upper(scene.blind)}: what could not be made, and groups that are recreated again and again, may be missed"
+    return replace(found, sentences=(*found.sentences, f"{text}."))
 
 
 class _Explaining:

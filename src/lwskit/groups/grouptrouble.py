@@ -178,15 +178,16 @@ def _looping(
     """A group that is recreated again and again. What is seen of it at this moment is only a phase of that."""
     scene, where = looking.scene, f"-n {looking.scene.namespace}"
     assert scene.lws is not None
-    why = f"since pods of it are lost or their containers restart, last pod {run.pod}"
+    pod = run.pod or (found.pod if found is not None else "") or f"{scene.name}-{ordinal}"
+    why = "since pods of it are lost or their containers restart" + (f", last pod {run.pod}" if run.pod else "")
     present = f"; at present pod {found.pod} {found.trouble.text}" if found is not None else ""
     advice: list[str] = []
     if looking.has_logs():
-        logs = f"`kubectl {where} logs {run.pod} --all-containers --follow`"
+        logs = f"`kubectl {where} logs {pod} --all-containers --follow`"
         advice.append(f"{logs} shows why while the pod runs; its logs go with it")
     else:
         advice.append(
-            f"`kubectl {where} get pod {run.pod} -o yaml` shows which annotations let it fail; this cluster runs no "
+            f"`kubectl {where} get pod {pod} -o yaml` shows which annotations let it fail; this cluster runs no "
             "containers, so there are no logs"
         )
     if _takes_new_template(looking, ordinal, looking.leader(ordinal)):
@@ -195,7 +196,7 @@ def _looping(
         advice.append("to limit how often a group is recreated, set spec.leaderWorkerTemplate.maxGroupRestarts")
     trouble = Trouble("restart-loop", f"is of a group that has been recreated {often}")
     sentence = f"Group {ordinal} has been recreated {often}, {why}{present}"
-    return GroupTrouble(ordinal, run.pod, trouble, tuple(advice), sentence)
+    return GroupTrouble(ordinal, pod, trouble, tuple(advice), sentence)
 
 
 def _span(seconds: float) -> str:

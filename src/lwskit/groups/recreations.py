@@ -1,7 +1,7 @@
 """How often a group has been recreated of late: a crash loop under the policies that recreate groups. Pure.
 
 Each recreation takes the pods with it, and with them what their containers ended with: only the events of the set
-remember it.
+remember it, and its counters of restarts where it has some.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from lwskit.api import names
-from lwskit.groups import backoff, ownership, restarts, revisions
+from lwskit.groups import backoff, counters, ownership, restarts, revisions
+from lwskit.groups.model import DecisionError
 from lwskit.groups.scene import Happening, Scene, moment
 from lwskit.runtime.objects import Obj, uid_of
 
@@ -31,7 +32,7 @@ _MOST = 10_000
 class Run:
     """Recreations of one group in a row, on one revision: how many, since when, and the pod that failed last.
 
-    `longest` is the longest time between two of them.
+    `longest` is the longest time between two of them, on average where they are only counted; `pod` is empty then.
     """
 
     count: int
@@ -52,16 +53,38 @@ Known = Mapping[int, Sequence[tuple[datetime, str]]]
 def find(scene: Scene, known: Known, ordinal: int, leader: Obj | None, newest: str, now: datetime) -> Run | None:
     """The recreations of a group up to now, None where there are none, or where they were over long ago.
 
-    `newest` is the key of the revision that the leaders are to have.
+    `newest` is the key of the revision that the leaders are to have. Where the set counts more restarts than events
+    tell of, for those may not be read or have expired, the count is believed.
     """
     assert scene.lws is not None
-    if ordinal not in known:
-        return None
     most = QUIET + timedelta(seconds=_longest_wait(scene.lws))
-    since = _since(scene, ownership.revision_key(leader) if leader is not None else newest, newest)
+    key = ownership.revision_key(leader) if leader is not None else newest
+    since = _since(scene, key, newest)
+    told = _told(known.get(ordinal, ()), since, most, now)
+    if told is not None and told.count >= LOOP:
+        return told
+    count = _counted(scene.lws, key, ordinal)
+    if count <= len(known.get(ordinal, ())):
+        return told
+    last = moment(leader["metadata"].get("creationTimestamp", "")) if leader is not None else now
+    if last is None or last - since > count * most:
+        return told
+    return Run(count, since, last, "", (last - since) / count)
+
+
+def _counted(lws: Obj, key: str, ordinal: int) -> int:
+    """Restarts of a group on a revision, as the set counts them; 0 where it does not."""
+    try:
+        return counters.read(lws).get(f"{key}/{ordinal}", 0)
+    except DecisionError:
+        return 0
+
+
+def _told(known: Sequence[tuple[datetime, str]], since: datetime, most: timedelta, now: datetime) -> Run | None:
+    """The recreations in a row, each at most so long after the one before."""
     found: Run | None = None
     next_time = now
-    for time, pod in reversed(known[ordinal]):
+    for time, pod in reversed(known):
         if time < since or next_time - time > most:
             break
         if found is None:

@@ -57,6 +57,8 @@ class Scene:
     services: tuple[Obj, ...] = ()
     happenings: tuple[Happening, ...] = ()
     """Events of the namespace, oldest first."""
+    blind: str = ""
+    """Why no events are known, empty where those that there are were read."""
     nodes: Mapping[str, Obj] = field(default_factory=dict)
 
     def state(self, leaders: LeaderBackend, workers: WorkerBackend) -> SetState:

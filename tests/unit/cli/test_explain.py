@@ -77,6 +77,15 @@ def test_the_state_and_the_cause_stand_first(tmp_path: Path) -> None:
     assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "progressing (not-scheduled)")
 
 
+def test_a_dump_without_events_says_so(tmp_path: Path) -> None:
+    cluster = small(2)
+    cluster.make_ready(1, ready=False)
+    cluster.settle()
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "another"}}
+    assert "There are no events in the dump: " in run("x", "-n", "ns", "--from", dumped(cluster, tmp_path)).stdout
+    assert "no events" not in run("x", "-n", "ns", "--from", dumped(cluster, tmp_path, event)).stdout
+
+
 def test_times_count_from_the_latest_one_in_the_dump(tmp_path: Path) -> None:
     cluster = small(1, size=2)
     cluster.lws["spec"]["leaderWorkerTemplate"]["restartBackoff"] = {"baseSeconds": 300, "capSeconds": 300}

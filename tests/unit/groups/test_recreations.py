@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lwskit.api import names
-from lwskit.groups import recreations, restarts
+from lwskit.groups import counters, recreations, restarts
 from lwskit.groups.explain import Explanation, State, explain
 from lwskit.groups.scene import Happening, Scene, happening
 from lwskit.runtime.objects import Obj
@@ -199,3 +199,49 @@ def test_events_of_either_kind_tell_how_often_they_came() -> None:
 def test_the_spread_of_repetitions() -> None:
     known = recreations.known(replace(scene_of(starting()), happenings=(recreated(10, count=3, first=at(30)),)))
     assert [time for time, _ in known[1]] == [NOW - timedelta(seconds=s) for s in (30, 20, 10)]
+
+
+def counted(count: int, *, age: float = 10, since: float = 600, **template: Any) -> Scene:
+    """The second group, made so long ago, was restarted so often by the set's counters, on a revision of that age."""
+    cluster = starting()
+    leader = copy.deepcopy(cluster.leaders[1])
+    leader["metadata"]["creationTimestamp"] = at(age)
+    cluster._put_leader(1, leader)
+    scene = with_spec(scene_of(cluster), maxGroupRestarts=10, **template)
+    assert scene.lws is not None
+    (revision,) = scene.revisions
+    made = {**revision, "metadata": {**revision["metadata"], "creationTimestamp": at(since)}}
+    lws = counters.written(scene.lws, {counters.key_of_group(leader): count})
+    return replace(scene, lws=lws, revisions=(made,))
+
+
+def test_a_loop_is_also_found_by_the_counters_of_restarts() -> None:
+    """Without events, which expire and may not be read."""
+    found = looked(counted(4))
+    assert (found.state, found.cause, found.pod) == (State.BLOCKED, "restart-loop", "x-1")
+    why = "Group 1 has been recreated 4 times within 10 min, since pods of it are lost or their containers restart"
+    assert f"{why}; at present pod x-1 " in found.paragraph
+    # Events that tell of fewer do not make it less, and those that tell of a loop tell more of it.
+    assert looked(counted(4), recreated(10)).cause == "restart-loop"
+    assert "recreated 3 times within 50 s" in looked(counted(4), *LOOP).paragraph
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [counted(2), counted(4, age=1800), counted(3, since=3 * 1800 + 100), counted(0)],
+    ids=["few", "lives", "rare", "none"],
+)
+def test_what_is_no_loop_by_the_counters(scene: Scene) -> None:
+    assert looked(scene).cause == "not-scheduled"
+
+
+def test_counters_that_cannot_be_read_are_no_loop() -> None:
+    scene = counted(4)
+    assert scene.lws is not None
+    notes = {**scene.lws["metadata"]["annotations"], names.GROUP_RESTART_COUNTS_ANNOTATION: "many"}
+    lws = {**scene.lws, "metadata": {**scene.lws["metadata"], "annotations": notes}}
+    assert recreations.find(replace(scene, lws=lws), {}, 1, None, "", NOW) is None
+
+
+def test_a_rare_restart_may_be_a_loop_with_a_long_back_off() -> None:
+    assert looked(counted(3, since=3 * 1800 + 100, restartBackoff={"capSeconds": 300})).cause == "restart-loop"
