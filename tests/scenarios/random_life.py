@@ -295,6 +295,12 @@ class RandomLife(Life):
         self.laws.foreign.add(version_of(answer))
         self.counts["interference"] += 1
 
+    async def orphans(self) -> None:
+        """Another client deletes the leader workload and leaves its pods."""
+        if self.laws.world.workload is not None:
+            await self.cluster.delete(STATEFUL_SET, SET, "Orphan", uid=uid_of(self.laws.world.workload))
+            self.counts["leaders left behind"] += 1
+
     async def loses_webhooks(self) -> None:
         with self.without_webhooks():
             await self.cluster.clock.sleep(self.rng.choice((0.2, 1.0, 3.0)))
@@ -332,6 +338,7 @@ class RandomLife(Life):
             self.removes_node: 2,
             self.finds_node: 4,
             self.interferes: 4,
+            self.orphans: 4,
             self.loses_webhooks: 3,
             self.begin: 2,
         }

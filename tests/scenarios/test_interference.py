@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET
 from lwskit.runtime.objects import Obj, annotations_of, controller_of, is_true, labels_of, uid_of
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.budgets import exhaust, limited
-from tests.scenarios.rollouts import reaches
-from tests.scenarios.support import LEADERS, Sets, partition_of, pod_template, revision_key, seen, strategy
+from tests.scenarios.rollouts import group_ready, reaches, state
+from tests.scenarios.support import LEADERS, Sets, images, partition_of, pod_template, revision_key, seen, strategy
 
 
 async def has_label_again(sets: Sets, label: str, value: str) -> None:
@@ -69,6 +71,68 @@ async def test_a_workload_without_its_owner_is_taken_back_and_tells_nothing(clus
         await sets.settled()
         assert [c for c in lives.of("llm") if not is_true(c.obj, names.CONDITION_AVAILABLE)] == []
     assert await sets.pod_uids() == before
+
+
+@pytest.mark.parametrize("pace", [{"maxUnavailable": 0, "maxSurge": 1}, {"maxUnavailable": 1, "maxSurge": 1}])
+async def test_leaders_that_are_left_behind_in_a_rollout_are_taken_over(cluster: TestCluster, sets: Sets, pace: Obj):
+    """20 §6: `kubectl delete statefulset --cascade=orphan` changes neither the pace nor the groups, surge included."""
+    await sets.running(replicas=4, size=2, rolloutStrategy=strategy(**pace))
+    await sets.set_image("v:B")
+    await sets.has_pods(*(p for i in range(5) for p in (f"llm-{i}", f"llm-{i}-1")))
+    await group_ready(sets, 4)
+    await sets.settled()
+    partition, groups = await state(sets)
+    before, old = await sets.pod_uids(), await sets.leader_workload()
+    async with cluster.observe(LEADER_WORKER_SET) as lives, cluster.observe(STATEFUL_SET) as workloads:
+        await cluster.delete(STATEFUL_SET, "llm", propagation="Orphan")
+
+        async def anew() -> None:
+            assert uid_of(await sets.leader_workload()) != uid_of(old)
+
+        await cluster.eventually(anew)
+        await reaches(sets, partition, *groups)
+        assert await sets.pod_uids() == before
+        assert {w["spec"]["replicas"] for w in (c.obj for c in workloads.of("llm"))} == {5}
+        assert min(seen(workloads, "llm", partition_of)) == partition
+        assert [c.obj["status"] for c in lives.of("llm")] == []
+    await sets.ready()
+    assert [image.partition(":")[2] for image in (await images(sets)).values()] == ["B"] * 8
+
+
+async def test_leaders_that_are_left_behind_at_rest_are_taken_over(cluster: TestCluster, sets: Sets):
+    """Nobody sees anything of it: pods and status stay, no surge is made, and one revision is left."""
+    await sets.running(replicas=3, size=2, rolloutStrategy=strategy(maxSurge=1))
+    await sets.settled()
+    before, old = await sets.pod_uids(), await sets.leader_workload()
+    async with cluster.observe(LEADER_WORKER_SET) as lives, cluster.observe(STATEFUL_SET) as workloads:
+        await cluster.delete(STATEFUL_SET, "llm", propagation="Orphan")
+
+        async def anew() -> None:
+            assert uid_of(await sets.leader_workload()) != uid_of(old)
+
+        await cluster.eventually(anew)
+        await sets.settled()
+        assert await sets.pod_uids() == before
+        assert {(c.obj["spec"]["replicas"], partition_of(c.obj)) for c in workloads.of("llm")} == {(3, 0)}
+        assert [c.obj["status"] for c in lives.of("llm")] == []
+
+
+async def test_leaders_that_go_with_their_workload_in_a_rollout_are_all_made_anew(cluster: TestCluster, sets: Sets):
+    """20 §6.4 case 1: what is made after `kubectl delete statefulset` is of the newest template at once."""
+    await sets.running(replicas=3, size=2, rolloutStrategy=strategy(maxSurge=1))
+    await sets.set_image("v:B")
+    await reaches(sets, 2, "v1", "v1", "B*", "B*")
+    async with cluster.observe(STATEFUL_SET) as workloads:
+        await cluster.delete(STATEFUL_SET, "llm", propagation="Background")
+
+        async def anew() -> None:
+            assert set((await images(sets)).values()) == {"v:B"}
+            assert len(await sets.live_pods()) == 6
+
+        await cluster.eventually(anew)
+        made = [c.obj for c in workloads.of("llm") if c.type == "ADDED"]
+        assert [(w["spec"]["replicas"], partition_of(w)) for w in made] == [(3, 0)]
+    await sets.ready()
 
 
 async def test_a_set_that_is_made_anew_waits_for_the_leaders_of_the_one_before(cluster: TestCluster, sets: Sets):

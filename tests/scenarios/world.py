@@ -181,13 +181,14 @@ class World:
         return sorted(found, key=lambda p: p["metadata"]["name"])
 
     def groups(self) -> dict[int, Group]:
-        """The groups that have a leader, by ordinal."""
-        if self.workload is None or self.lws is None:
+        """The groups that have a leader, by ordinal; also while their leader has lost its owner."""
+        if self.lws is None:
             return {}
-        alone, mine = _inner(self.lws)["size"] == 1, uid_of(self.workload)
+        alone = _inner(self.lws)["size"] == 1
+        mine = ("", uid_of(self.workload) if self.workload is not None else "")
         found: dict[int, Group] = {}
         for pod in self.pods.values():
-            if not is_leader(pod) or (controller_of(pod) or {}).get("uid") != mine:
+            if not is_leader(pod) or (controller_of(pod) or {}).get("uid", "") not in mine:
                 continue
             workers = self._workers_of(pod)
             ready = pod.get("status", {}).get("phase") == "Running" and is_true(pod, "Ready")

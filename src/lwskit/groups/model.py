@@ -255,7 +255,10 @@ class SetSnapshot:
     healthy: bool = True
     """False while a watch that feeds `state` is known to be broken: then nothing is taken down."""
     known: bool = True
-    """False where `workload` is there and `state` knows nothing of it: its labels or owners are not what they were."""
+    """False where `workload` is there and `state` does not know all of its groups: labels or owners, its own or those
+    of its leaders, are not what they were."""
+    left: Sequence[Obj] = ()
+    """Leader pods with the set's label that are not being deleted; looked for only where there is no `workload`."""
     live: frozenset[tuple[Kind, Key]] = frozenset()
     """What was read live for this snapshot, found or not: the keys of earlier NeedFresh answers."""
     status_age: float = math.inf

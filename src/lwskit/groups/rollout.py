@@ -75,6 +75,17 @@ def _by_case(now: LeaderState | None, groups: Groups, settings: Settings, new_re
     return _with_surge(Target(partition, 0, why), now, settings, unfinished=left)
 
 
+def adopted(settings: Settings, standing: int) -> Target:
+    """The first target of a leader workload that takes over leaders of which some are of an older revision.
+
+    They were left behind by a workload that was deleted without them: no group is touched before they are known, and
+    surge that is there stays. `standing` is one more than the highest ordinal of them.
+    """
+    replicas = max(settings.replicas, min(standing, settings.burst))
+    partition = max(settings.replicas, settings.partition)
+    return Target(partition, replicas, "leaders that are there are taken over before the rollout goes on with them")
+
+
 class UnrecordedReplicas(DecisionError):
     """The leader workload does not say for how many replicas of the set it was last written."""
 
@@ -137,7 +148,9 @@ def unrecorded(now: LeaderState, settings: Settings) -> Target:
 
 
 BROKEN_WATCH = "a watch is broken: nothing is taken down until the state of the groups is known again"
-UNKNOWN_LEADERS = "the leader workload is put right first: nothing is taken down until its groups are known again"
+UNKNOWN_LEADERS = (
+    "the leader workload or its leaders are put right first: nothing is taken down until its groups are known again"
+)
 
 
 def held(found: Target, now: LeaderState | None, settings: Settings, why: str) -> Target:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from lwskit.backends.registry import Backends
 from lwskit.groups import identity, ownership
@@ -57,12 +58,14 @@ class SetReconciler(ABC):
             return SetSnapshot(now=self._clock.now(), lws=None)
         kind = self.leaders.kind
         workload = read(fresh, kind, key, watches.workloads[kind].store)
+        left = _leaders(watches, lws) if workload is None else ()
         snapshot = SetSnapshot(
             now=self._clock.now(),
             lws=lws,
             workload=workload,
             revisions=watches.revisions.store.by_index(BY_SET, key.name, key.namespace),
-            led_by=_led_by(watches, lws) if workload is None else "",
+            led_by=_led_by(watches, left),
+            left=left,
             shared_service=watches.services.store.get(key),
             healthy=watches.healthy,
             live=frozenset(fresh),
@@ -79,15 +82,21 @@ class SetReconciler(ABC):
         """What to do about it: pure."""
 
 
-def _led_by(watches: Watches, lws: Obj) -> str:
+def _leaders(watches: Watches, lws: Obj) -> Sequence[Obj]:
+    """The leader pods with the set's label that are not being deleted."""
+    namespace, name = key_of(lws)
+    pods = watches.pods.store.by_index(BY_SET, name, namespace)
+    return [pod for pod in pods if identity.is_leader(pod) and not is_deleting(pod)]
+
+
+def _led_by(watches: Watches, left: Sequence[Obj]) -> str:
     """The kind that makes the leaders of a set that has no leader workload of ours; empty if nothing does.
 
     Leaders of the other mode are of an earlier set of this name, for a set never changes its mode: they go by
     themselves.
     """
-    namespace, name = key_of(lws)
-    for pod in watches.pods.store.by_index(BY_SET, name, namespace):
-        owner = controller_of(pod) if identity.is_leader(pod) and not is_deleting(pod) else None
+    for pod in left:
+        owner = controller_of(pod)
         if owner is not None and (foreign := foreign_to(watches.backends, owner)):
             return foreign
     return ""

@@ -46,6 +46,8 @@ HELD = "held"
 """The index of pods that something else may set free, by set: kept ones, leaders that wait for their recreation or at
 their gate. All of a namespace are found under OF_ANY_SET."""
 OF_ANY_SET = ""
+OWNERLESS = "ownerless"
+"""The index of leaders in Ordinal mode that nothing owns and that are not being deleted, by set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class Watches:
         self.pods.add_index(BY_GROUP, _group_values)
         self.pods.add_index(BY_SET, _set_values)
         self.pods.add_index(HELD, _held_values)
+        self.pods.add_index(OWNERLESS, _ownerless_values)
         self.revisions.add_index(BY_SET, _set_values)
         self.feeding: tuple[Informer, ...] = (self.sets, self.pods, *self.workloads.values())
         """What the group index is fed from."""
@@ -94,6 +97,10 @@ class Watches:
     def healthy(self) -> bool:
         """Whether all watches that the group index is fed from are believed to work."""
         return all(informer.healthy for informer in self.feeding)
+
+    def ownerless(self, key: Key) -> bool:
+        """Whether a leader of a set in Ordinal mode has no owner: the leader workload is about to take it over."""
+        return bool(self.pods.store.by_index(OWNERLESS, key.name, key.namespace))
 
     def workers_concern_leader(self, event: Event) -> bool:
         """Whether an event about workers concerns their leader: they appeared, went or changed hands, or in Hash mode
@@ -211,6 +218,13 @@ def _held_values(pod: Obj) -> Sequence[str]:
     pending = names.GROUP_RECREATE_PENDING_ANNOTATION in annotations_of(pod)
     held = pending or budget.is_kept(pod) or gates.is_gated(pod)
     return (ownership.set_name(pod), OF_ANY_SET) if held else ()
+
+
+def _ownerless_values(pod: Obj) -> Sequence[str]:
+    name = ownership.set_name(pod)
+    if not identity.is_leader(pod) or controller_of(pod) is not None or is_deleting(pod):
+        return ()
+    return (name,) if identity.parse_ordinal(pod["metadata"]["name"])[0] == name else ()
 
 
 def _live(pod: Obj) -> Request:

@@ -18,7 +18,7 @@ from lwskit.groups.model import SetSnapshot, SetState
 from lwskit.groups.ports import Capability
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, SERVICE
-from lwskit.runtime.objects import annotations_of, key_of, labels_of
+from lwskit.runtime.objects import Obj, annotations_of, key_of, labels_of
 from lwskit.runtime.plan import AnswerOf, Apply, Create, NeedFresh, OnError, Plan, UpdateStatus
 from lwskit.runtime.request import Result
 from tests.unit.groups.small_cluster import LEADERS, NOW, SmallCluster, make_lws, ready_pod, ready_workers, settled
@@ -657,3 +657,68 @@ def test_a_lost_record_of_replicas_is_put_back_and_takes_nothing_down(record: st
     assert cluster.target == (4, 3)
     cluster.settle()
     assert cluster.target == (4, 2)
+
+
+def left_behind(cluster: SmallCluster, **owner: str) -> list[Obj]:
+    """The leaders of a cluster whose leader workload has just gone; without an owner unless one is told."""
+    leaders = copy.deepcopy([pod for _, pod in sorted(cluster.leaders.items())])
+    for leader in leaders:
+        kept = [{**r, **owner} for r in leader["metadata"]["ownerReferences"]] if owner else []
+        leader["metadata"]["ownerReferences"] = kept
+    return leaders
+
+
+def in_a_rollout() -> SmallCluster:
+    """Groups 0 and 1 of three are of the template before, group 3 is surge."""
+    lws = make_lws(replicas=3)
+    lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["maxSurge"] = 1
+    cluster = settled(lws)
+    cluster.change(image="b")
+    cluster.settle()
+    return cluster
+
+
+def taken_over(cluster: SmallCluster, left: list[Obj], *read: Obj) -> tuple[int, int] | NeedFresh:
+    """Partition and replicas of the leader workload that is made next; what is read live before."""
+    live = {(LEADERS.kind, key_of(cluster.lws)), *((POD, key_of(pod)) for pod in read)}
+    snapshot = dataclasses.replace(cluster.snapshot(), workload=None, left=left, live=frozenset(live))
+    decision = ordinal.decide(snapshot, LEADERS)
+    if isinstance(decision, NeedFresh):
+        return decision
+    (apply,) = [a for a in decision.actions if isinstance(a, Apply)]
+    now = LEADERS.observe(apply.obj)
+    return now.partition, now.replicas
+
+
+def test_leaders_that_are_left_behind_are_taken_over_as_they_are() -> None:
+    cluster = in_a_rollout()
+    assert taken_over(cluster, left_behind(cluster)) == (3, 4)
+    # Surge that is there stays, within what is allowed; none is made.
+    assert taken_over(cluster, left_behind(cluster)[:3]) == (3, 3)
+    cluster.lws["spec"]["replicas"] = 2
+    assert taken_over(cluster, left_behind(cluster)) == (2, 3)
+
+
+def test_of_the_newest_revision_they_need_no_rollout() -> None:
+    cluster = settled(make_lws(replicas=3))
+    assert taken_over(cluster, left_behind(cluster)) == (0, 3)
+    assert taken_over(cluster, left_behind(in_a_rollout())[2:]) != (0, 3)
+
+
+def test_leaders_that_go_with_their_workload_are_not_taken_over() -> None:
+    """Whether they do is read live: their owner is taken away before it goes, and the news come in no order."""
+    cluster = in_a_rollout()
+    left = left_behind(cluster, uid="the workload before")
+    asked = taken_over(cluster, left)
+    assert isinstance(asked, NeedFresh)
+    assert asked.keys == ((POD, key_of(left[0])),)
+    assert taken_over(cluster, left, left[0]) == (0, 3)
+    assert taken_over(cluster, [*left_behind(cluster)[:1], *left[1:]], left[0]) == (3, 4)
+
+
+def test_pods_of_another_name_are_no_leaders_to_take_over() -> None:
+    cluster = in_a_rollout()
+    strangers = left_behind(cluster)
+    for pod in strangers:
+        pod["metadata"]["name"] = f"other-{pod['metadata']['name']}"
+    assert taken_over(cluster, strangers) == (0, 3)

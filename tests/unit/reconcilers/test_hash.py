@@ -132,7 +132,7 @@ class Recording:
     def __init__(self) -> None:
         self.plans: list[Plan] = []
 
-    async def execute(self, plan: Plan) -> Result:
+    async def attempt(self, plan: Plan) -> Result:
         self.plans.append(plan)
         return plan.result
 
