@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
 
 from lwskit.api import names
-from lwskit.cli import explaining, planning
 from lwskit.embedded.controllers.kubelet_behaviour import CRASH, FAIL, READY_DELAY
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.errors import Conflict, Invalid, NotFound
-from lwskit.runtime.kinds import POD, STATEFUL_SET
-from lwskit.runtime.objects import Obj, is_true, labels_of, uid_of, version_of
-from lwskit.simulate import order as orders
+from lwskit.runtime.kinds import POD
+from lwskit.runtime.objects import Obj, labels_of, uid_of
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.laws import LEADER, RESTART, UNREADY, WORKER, Laws
 from tests.scenarios.life import Life
 from tests.scenarios.nodes import Nodes
 from tests.scenarios.support import Sets, pod_template, set_object
-from tests.scenarios.world import History, asked, image_of, is_leader, restarts_of, stopped, unfinished
+from tests.scenarios.world import History, image_of, is_leader, restarts_of
 
+L = TypeVar("L", bound=Laws[Any])
 Action = Callable[[], Awaitable[None]]
 
 SET = "llm"
@@ -32,14 +33,18 @@ PATIENCE = 1800.0
 """Seconds after which a set that still changes does not come to rest."""
 
 
-class RandomLife(Life):
+class RandomLife(Life, ABC, Generic[L]):
     """A set, its nodes, and everything that may happen to them."""
 
-    def __init__(self, cluster: TestCluster, sets: Sets, seed: int, nodes: Nodes, history: History) -> None:
+    fields: ClassVar[Obj] = {}
+    """Fields of the set's that say its mode."""
+    kinds: ClassVar[dict[str, int]]
+    """What is edited, and how often in proportion."""
+
+    def __init__(self, cluster: TestCluster, sets: Sets, seed: int, nodes: Nodes, history: History, laws: L) -> None:
         super().__init__(cluster, sets, seed)
-        self.nodes, self.history = nodes, history
-        self.laws = Laws(SET)
-        self.counts = self.laws.counts
+        self.nodes, self.history, self.laws = nodes, history, laws
+        self.counts = laws.counts
         self.images = 0
         self.templates: list[Obj] = []
         self.unready: list[tuple[str, str]] = []
@@ -116,6 +121,7 @@ class RandomLife(Life):
             group=group,
             startupPolicy=rng.choice(names.STARTUP_POLICIES),
             rolloutStrategy={"type": "RollingUpdate", "rollingUpdateConfiguration": pace},
+            **self.fields,
         )
         self.templates.append(lws["spec"]["leaderWorkerTemplate"]["workerTemplate"])
         return lws
@@ -128,20 +134,7 @@ class RandomLife(Life):
     def edit(self) -> tuple[str, Obj]:
         """A merge patch of the set, and what it is."""
         rng = self.rng
-        kinds: dict[str, int] = {
-            "template": 30,
-            "leader template": 6,
-            "rollback": 8,
-            "size": 10,
-            "replicas": 20,
-            "template and replicas": 8,
-            "pace": 12,
-            "partition": 8,
-            "policy": 6,
-            "startup": 3,
-            "subdomain": 2,
-        }
-        kind = rng.choices([*kinds], [*kinds.values()])[0]
+        kind = rng.choices([*self.kinds], [*self.kinds.values()])[0]
         inner: Obj = {}
         spec: Obj = {}
         if kind in ("template", "template and replicas"):
@@ -158,8 +151,7 @@ class RandomLife(Life):
             spec["replicas"] = rng.choice((0, 1, 1, 2, 2, 3, 4, 5))
         if kind == "pace":
             spec["rolloutStrategy"] = {"rollingUpdateConfiguration": self.pace(self.spec["replicas"])}
-        if kind == "partition":
-            spec["rolloutStrategy"] = {"rollingUpdateConfiguration": {"partition": rng.choice((0, 0, 1, 2, 3))}}
+        spec |= self.own_edit(kind)
         if kind == "policy":
             inner["restartPolicy"] = rng.choice(names.RESTART_POLICIES[1:])
         if kind == "startup":
@@ -169,6 +161,10 @@ class RandomLife(Life):
         if inner:
             spec["leaderWorkerTemplate"] = inner
         return kind, {"spec": spec}
+
+    @abstractmethod
+    def own_edit(self, kind: str) -> Obj:
+        """What an edit that only this mode knows changes of the spec; nothing for others."""
 
     async def put(self, kind: str, body: Obj) -> None:
         self.counts[f"edit: {kind}"] += 1
@@ -187,22 +183,9 @@ class RandomLife(Life):
             await self.cluster.clock.sleep(self.rng.choice((0.0, 0.02, 0.3)))
             await self.look()
 
+    @abstractmethod
     async def edits_at_rest(self) -> None:
-        """An edit from a settled state, with nothing else until it has settled again: `plan` is held to its word."""
-        await self.rests(mend=False)
-        kind, body = self.edit()
-        live = await self.sets.live()
-        wanted = {**live, "spec": _merged(live["spec"], body["spec"])}
-        now = self.cluster.clock.now()
-        report = await planning.on_cluster(self.cluster.client, wanted, orders.HIGHEST, now)
-        breaks = len(self.laws.breaks)
-        await self.put(kind, body)
-        await self.rests(mend=False)
-        self.counts["plans"] += 1
-        broken = [b for b in self.laws.breaks[breaks:] if b.case != "failures"]
-        warned = sorted(n.code for n in report.notices if n.code.startswith("floor-"))
-        self.counts["plans that warn of the floor"] += bool(warned)
-        assert not broken or warned, f"the plan did not warn: {broken}, {report}"
+        """An edit from a settled state, with nothing else until it has settled again: forecasts are held to it."""
 
     # Failures -----------------------------------------------------------------------------------------------------
 
@@ -279,27 +262,9 @@ class RandomLife(Life):
 
     # Others -------------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     async def interferes(self) -> None:
         """Another client writes to what the manager owns."""
-        workload = self.laws.world.workload
-        if workload is None:
-            return
-        now = asked(workload, 0.0)
-        label = {"metadata": {"labels": {names.ROLE_LABEL: "mine"}}}
-        replicas = {"spec": {"replicas": max(0, now.replicas + self.rng.choice((-1, 1)))}}
-        pace = {"partition": self.rng.randint(0, 3)}
-        partition = {"spec": {"updateStrategy": {"rollingUpdate": pace}}}
-        body = self.rng.choice((label, replicas, partition))
-        self.log[-1] += f" {body}"
-        answer = await self.cluster.patch(STATEFUL_SET, SET, body)
-        self.laws.foreign.add(version_of(answer))
-        self.counts["interference"] += 1
-
-    async def orphans(self) -> None:
-        """Another client deletes the leader workload and leaves its pods."""
-        if self.laws.world.workload is not None:
-            await self.cluster.delete(STATEFUL_SET, SET, "Orphan", uid=uid_of(self.laws.world.workload))
-            self.counts["leaders left behind"] += 1
 
     async def loses_webhooks(self) -> None:
         with self.without_webhooks():
@@ -307,21 +272,9 @@ class RandomLife(Life):
 
     # Steps --------------------------------------------------------------------------------------------------------
 
-    async def step(self) -> None:
-        """One thing happens, and some time passes."""
-        manager: dict[Action, int] = {
-            self.changes_managers: 3,
-            self.dies: 4,
-            self.end: 2,
-            self.cuts: 4,
-            self.breaks: 5,
-            self.loses_answers: 4,
-            self.slows: 4,
-            self.silences: 2,
-            self.disconnects: 2,
-            self.calm: 4,
-        }
-        actions: dict[Action, int] = {
+    def actions(self) -> dict[Action, int]:
+        """What may happen whether a manager runs or not, and how often in proportion."""
+        return {
             self.edits: 24,
             self.edits_often: 8,
             self.edits_at_rest: 10,
@@ -338,10 +291,25 @@ class RandomLife(Life):
             self.removes_node: 2,
             self.finds_node: 4,
             self.interferes: 4,
-            self.orphans: 4,
             self.loses_webhooks: 3,
             self.begin: 2,
         }
+
+    async def step(self) -> None:
+        """One thing happens, and some time passes."""
+        manager: dict[Action, int] = {
+            self.changes_managers: 3,
+            self.dies: 4,
+            self.end: 2,
+            self.cuts: 4,
+            self.breaks: 5,
+            self.loses_answers: 4,
+            self.slows: 4,
+            self.silences: 2,
+            self.disconnects: 2,
+            self.calm: 4,
+        }
+        actions = self.actions()
         if self.managed:
             actions |= manager
         elif self.chance(0.5):
@@ -365,13 +333,7 @@ class RandomLife(Life):
         Groups that are stuck are made anew if they are in the way and `mend`.
         """
         await self.calm()
-        while self.nodes.lost:
-            await self.nodes.find(self.nodes.lost[0])
-        while self.unready:
-            try:
-                await self.recovers()
-            except (NotFound, Conflict):
-                continue
+        await self.mends()
         await self.begin()
         self.counts["rests"] += 1
         await self.settles()
@@ -380,6 +342,16 @@ class RandomLife(Life):
                 return
             await self.settles()
         raise AssertionError("it is held again and again")
+
+    async def mends(self) -> None:
+        """Everything that passes is over."""
+        while self.nodes.lost:
+            await self.nodes.find(self.nodes.lost[0])
+        while self.unready:
+            try:
+                await self.recovers()
+            except (NotFound, Conflict):
+                continue
 
     async def settles(self) -> None:
         """Wait until nothing changes any more; then the manager does not write either."""
@@ -394,76 +366,15 @@ class RandomLife(Life):
         writes = [r for r in writes if "/events" not in r.request.path and r.at > since + 1.0]
         assert not writes, f"at rest the manager still writes: {writes}"
 
+    @abstractmethod
     async def held(self, mend: bool) -> bool:
-        """At rest: whether the hold of §6.5 applies, which is ended as `explain` says; else all is as it must be."""
-        laws, world = self.laws, self.laws.world
-        workload = world.workload
-        assert workload is not None
-        now, wanted, groups = asked(workload, 0.0), laws.now, world.groups()
-        self.causes_have_effect()
-        assert now.recorded == str(wanted.replicas)
-        assert now.replicas <= wanted.most
-        if self.bad:
-            self.counts["rests with a template that never becomes ready"] += 1
-            return False
-        left = [i for i in unfinished(groups, now.key, wanted) if i >= wanted.partition]
-        if not left:
-            self.is_done(now.replicas, now.partition)
-            return False
-        found = await explaining.on_cluster(self.cluster.client, self.cluster.namespace, SET, self.cluster.clock.now())
-        partition, below = stopped(groups, now, wanted)
-        assert partition == now.partition
-        if wanted.partition and partition <= wanted.partition and not [i for i in left if i >= partition]:
-            return False
-        where = f"it stays at {groups}, {now}, {wanted}: {found.cause}, {found.paragraph}"
-        first = next(i for i in reversed(range(now.replicas)) if not groups[i].ready or groups[i].key != now.key)
-        if not groups[first].ready:
-            # The update has reached it and it cannot become ready: that is no hold, and `explain` names it.
-            assert groups[first].uid in self.stuck or self.is_bad(world.recorded(groups[first].key)), where
-            assert found.group == first, where
-            self.counts["at rest a group is stuck"] += 1
-            if mend:
-                await self.makes_anew(groups[first].uid)
-            return mend
-        self.counts[f"held: {found.cause}"] += 1
-        named = [int(m) for text in found.advice for m in re.findall(rf"delete pod {SET}-(\d+)`", text)]
-        assert named, where
-        go_on = named[-1]
-        assert groups[go_on].ready, where
-        assert groups[go_on].key != now.key, where
-        if first >= partition:
-            # The update has reached it, and the StatefulSet controller may take no more leaders down.
-            assert (found.cause, go_on) == ("replacing", first), where
-            assert world.leaders_down() >= max(1, wanted.unavailable + wanted.surge), where
-        else:
-            assert found.cause == "formula-hold", where
-            assert found.group in below, where
-        # Either piece of advice ends it, but a group whose revision is no good does not become ready.
-        mendable = groups[named[0]].uid in self.stuck and self.chance(0.5)
-        await self.makes_anew(groups[named[0] if mendable else go_on].uid)
-        return True
+        """At rest: whether groups keep it from ending, of which one was made anew; else all is as it must be."""
 
     async def makes_anew(self, uid: str) -> None:
         leader = self.laws.world.pods[uid]
         self.log[-1] += f" (held; deletes {leader['metadata']['name']})"
         self.cause(leader, LEADER, "deleted to end a hold")
         await self.cluster.delete(POD, leader["metadata"]["name"], uid=uid)
-
-    def is_done(self, replicas: int, partition: int) -> None:
-        """All groups that are to be are ready and of the newest revision, and no others are there (but surge, §6.6)."""
-        wanted, world = self.laws.now, self.laws.world
-        groups = world.groups()
-        assert partition == wanted.partition, (partition, wanted)
-        if wanted.partition == 0:
-            assert replicas == wanted.replicas, (replicas, wanted)
-        assert sorted(groups) == [*range(replicas)]
-        assert world.lws is not None
-        status = world.lws["status"]
-        assert status["observedGeneration"] == world.lws["metadata"]["generation"]
-        assert status.get("readyReplicas", 0) == sum(g.ready for g in groups.values())
-        if wanted.partition == 0:
-            assert is_true(world.lws, names.CONDITION_AVAILABLE), status
-            assert status.get("updatedReplicas", 0) == wanted.replicas
 
     def causes_have_effect(self) -> None:
         """A group of which a pod was lost or restarted while a manager looked has been made anew (20 §11)."""
@@ -486,9 +397,7 @@ class RandomLife(Life):
             body["leaderWorkerTemplate"] = inner
         await self.sets.patch({"spec": body})
         await self.rests()
-        assert self.laws.world.workload is not None
-        newest = asked(self.laws.world.workload, 0.0).key
-        assert not [*unfinished(self.laws.world.groups(), newest, self.laws.now)]
+        self.is_updated()
         await self.cluster.delete(LEADER_WORKER_SET, SET)
         await self.settles()
         assert self.laws.world.lws is None
@@ -496,19 +405,24 @@ class RandomLife(Life):
         assert not self.laws.world.workers
         assert self.laws.world.workload is None
 
+    @abstractmethod
+    def is_updated(self) -> None:
+        """All groups are ready and of the newest revision."""
+
 
 def _short(spec: Obj) -> str:
     text = str(spec)
     return re.sub(r"\{'spec': \{'schedulerName.*?'image': '([^']*)'.*?\}\]\}\}", r"\1", text)
 
 
-def _merged(live: Obj, patch: Obj) -> Obj:
+def merged(live: Obj, patch: Obj) -> Obj:
+    """An object after a merge patch."""
     found = dict(live)
     for name, value in patch.items():
         if value is None:
             found.pop(name, None)
         elif isinstance(value, dict) and isinstance(found.get(name), dict):
-            found[name] = _merged(found[name], value)
+            found[name] = merged(found[name], value)
         else:
             found[name] = value
     return found

@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET, Kind
-from lwskit.runtime.objects import Obj, annotations_of, controller_of, is_deleting, is_true, labels_of, uid_of
+from lwskit.runtime.objects import Obj, controller_of, is_deleting, is_true, labels_of, uid_of
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.observer import Change, Observer
 
-KINDS = (LEADER_WORKER_SET, STATEFUL_SET, POD, CONTROLLER_REVISION)
 MOMENT = 0.001
 
 
 class History:
-    """Everything that happens to objects of KINDS in the test's namespace, in the order in which it happened."""
+    """Everything that happens to objects of these kinds in the test's namespace, in the order in which it happened."""
 
-    def __init__(self, cluster: TestCluster) -> None:
+    def __init__(self, cluster: TestCluster, kinds: Sequence[Kind]) -> None:
         self._cluster = cluster
+        self._kinds = kinds
         self._stack = AsyncExitStack()
         self._observers: dict[Kind, Observer] = {}
-        self._read: dict[Kind, int] = dict.fromkeys(KINDS, 0)
+        self._read: dict[Kind, int] = dict.fromkeys(kinds, 0)
 
     async def __aenter__(self) -> History:
-        for kind in KINDS:
+        for kind in self._kinds:
             self._observers[kind] = await self._stack.enter_async_context(self._cluster.observe(kind))
         return self
 
@@ -71,18 +72,27 @@ class Wanted:
     partition: int
     size: int
     policy: str
+    immediate: bool = False
+    """Whether the next group does not wait for the one before."""
 
     @classmethod
     def of(cls, lws: Obj) -> Wanted:
         spec = lws["spec"]
         pace, replicas, inner = spec["rolloutStrategy"]["rollingUpdateConfiguration"], spec["replicas"], _inner(lws)
+        down, more = (
+            counted(pace["maxUnavailable"], replicas, math.floor),
+            counted(pace["maxSurge"], replicas, math.ceil),
+        )
+        if spec["groupIdentity"] != names.IDENTITY_HASH:
+            more = min(more, replicas)
         return cls(
             replicas,
-            _counted(pace["maxUnavailable"], replicas, math.floor),
-            min(_counted(pace["maxSurge"], replicas, math.ceil), replicas),
+            down,
+            more,
             pace.get("partition") or 0,
             inner["size"],
             inner["restartPolicy"],
+            spec["groupReplacementPolicy"] == names.REPLACEMENT_IMMEDIATE,
         )
 
     @property
@@ -100,7 +110,8 @@ def _inner(lws: Obj) -> Obj:
     return lws["spec"]["leaderWorkerTemplate"]
 
 
-def _counted(value: int | str, replicas: int, rounded: Any) -> int:
+def counted(value: int | str, replicas: int, rounded: Any) -> int:
+    """A number of groups that may be given as a percentage."""
     return value if isinstance(value, int) else rounded(int(value.removesuffix("%")) * replicas / 100)
 
 
@@ -108,7 +119,6 @@ def _counted(value: int | str, replicas: int, rounded: Any) -> int:
 class Group:
     """One group: its leader, and whether it is ready and whole of one revision (20 §6.2)."""
 
-    ordinal: int
     uid: str
     key: str
     ready: bool
@@ -123,20 +133,13 @@ class Group:
         return self.ready and not self.going
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the leader workload asks for at a moment."""
-
-    at: float
-    uid: str
-    replicas: int
-    partition: int
-    key: str
-    recorded: str
-
-
-class World:
+class World(ABC):
     """What there is now of one set."""
+
+    leaders: ClassVar[Kind]
+    """The kind of the leader workload."""
+    between: ClassVar[tuple[Kind, ...]] = ()
+    """Kinds on the way from it to the leaders."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -146,6 +149,8 @@ class World:
         self.pods: dict[str, Obj] = {}
         self.workers: dict[str, Obj] = {}
         """Workloads of workers by UID."""
+        self.makers: dict[str, Obj] = {}
+        """Objects of the kinds between, by UID."""
         self.revisions: dict[str, Obj] = {}
 
     def put(self, kind: Kind, change: Change) -> Obj | None:
@@ -153,16 +158,24 @@ class World:
         obj, gone = change.obj, change.type == "DELETED"
         if kind is LEADER_WORKER_SET:
             old, self.lws = self.lws, None if gone else obj
-        elif kind is STATEFUL_SET and change.name == self.name:
+        elif kind is self.leaders and change.name == self.name:
             old, self.workload = self.workload, None if gone else obj
         else:
-            table = {POD: self.pods, STATEFUL_SET: self.workers, CONTROLLER_REVISION: self.revisions}[kind]
+            known = {POD: self.pods, STATEFUL_SET: self.workers, CONTROLLER_REVISION: self.revisions}
+            table = known.get(kind, self.makers)
             old = table.get(change.uid)
             if gone:
                 table.pop(change.uid, None)
             else:
                 table[change.uid] = obj
         return old
+
+    @classmethod
+    def kinds(cls) -> tuple[Kind, ...]:
+        """All kinds that there are of a set."""
+        return tuple(
+            dict.fromkeys((LEADER_WORKER_SET, cls.leaders, *cls.between, STATEFUL_SET, POD, CONTROLLER_REVISION))
+        )
 
     def leader_of(self, pod: Obj) -> str:
         """UID of the leader of a pod's group, empty if it has none (any more)."""
@@ -180,36 +193,37 @@ class World:
         found = [p for p in self.pods.values() if not is_deleting(p)]
         return sorted(found, key=lambda p: p["metadata"]["name"])
 
-    def groups(self) -> dict[int, Group]:
-        """The groups that have a leader, by ordinal; also while their leader has lost its owner."""
+    def groups(self) -> dict[Any, Group]:
+        """The groups that have a leader, each by what the mode knows it by."""
         if self.lws is None:
             return {}
-        alone = _inner(self.lws)["size"] == 1
-        mine = ("", uid_of(self.workload) if self.workload is not None else "")
-        found: dict[int, Group] = {}
+        found: dict[Any, Group] = {}
         for pod in self.pods.values():
-            if not is_leader(pod) or (controller_of(pod) or {}).get("uid", "") not in mine:
+            if not is_leader(pod) or not self.is_mine(pod):
                 continue
-            workers = self._workers_of(pod)
+            workers, alone = self._workers_of(pod), self.is_alone(pod)
             ready = pod.get("status", {}).get("phase") == "Running" and is_true(pod, "Ready")
             ready = ready and (alone or (workers is not None and _is_ready(workers)))
             key = key_of(pod)
             workers_key = key if alone else key_of(workers) if workers is not None else ""
-            ordinal = ordinal_of(pod)
-            found[ordinal] = Group(ordinal, uid_of(pod), key, ready, workers_key, is_deleting(pod))
+            found[self.place_of(pod)] = Group(uid_of(pod), key, ready, workers_key, is_deleting(pod))
         return found
 
-    def leaders_down(self) -> int:
-        """How many leaders the StatefulSet controller counts as unavailable."""
-        assert self.workload is not None
-        replicas = self.workload["spec"]["replicas"]
-        found = [p for p in self.pods.values() if is_leader(p) and ordinal_of(p) < replicas]
-        return replicas - sum(is_true(p, "Ready") and not is_deleting(p) for p in found)
+    @abstractmethod
+    def is_mine(self, leader: Obj) -> bool:
+        """Whether the leader workload made that leader, or may take it over."""
+
+    @abstractmethod
+    def is_alone(self, leader: Obj) -> bool:
+        """Whether a group is ready when its leader is."""
+
+    @abstractmethod
+    def place_of(self, leader: Obj) -> Any:
+        """What a group is known by."""
 
     def _workers_of(self, leader: Obj) -> Obj | None:
-        name, uid = leader["metadata"]["name"], uid_of(leader)
         for workers in self.workers.values():
-            if workers["metadata"]["name"] == name and (controller_of(workers) or {}).get("uid") == uid:
+            if (controller_of(workers) or {}).get("uid") == uid_of(leader):
                 return workers
         return None
 
@@ -224,24 +238,8 @@ class World:
         return data["spec"]["leaderWorkerTemplate"]
 
 
-def asked(workload: Obj, at: float) -> Asked:
-    spec = workload["spec"]
-    return Asked(
-        at,
-        uid_of(workload),
-        spec["replicas"],
-        spec["updateStrategy"]["rollingUpdate"].get("partition", 0),
-        key_of(workload),
-        annotations_of(workload).get(names.REPLICAS_ANNOTATION, ""),
-    )
-
-
 def is_leader(pod: Obj) -> bool:
     return labels_of(pod).get(names.WORKER_INDEX_LABEL) == names.LEADER_INDEX
-
-
-def ordinal_of(leader: Obj) -> int:
-    return int(leader["metadata"]["name"].rpartition("-")[2])
 
 
 def key_of(obj: Obj) -> str:
@@ -261,35 +259,3 @@ def _is_ready(workload: Obj) -> bool:
     status = workload.get("status") or {}
     counted = workload["spec"]["replicas"] == status.get("availableReplicas", 0)
     return counted and status.get("currentRevision") == status.get("updateRevision")
-
-
-def stopped(groups: dict[int, Group], now: Asked, wanted: Wanted) -> tuple[int, list[int]]:
-    """Where the partition goes by 20 §6.5, and the groups below its base that are not ready."""
-
-    def done(i: int) -> bool:
-        return i in groups and groups[i].ready and groups[i].key == groups[i].workers_key == now.key
-
-    def ready(i: int) -> bool:
-        return i in groups and groups[i].ready
-
-    def updated(i: int) -> bool:
-        return i in groups and groups[i].key == groups[i].workers_key == now.key
-
-    tail = next((n for n, i in enumerate(reversed(range(now.replicas))) if not done(i)), now.replicas)
-    step = wanted.unavailable + wanted.surge - (wanted.most - now.replicas)
-    base = max(0, now.replicas - tail - step)
-    below = [i for i in range(base) if not ready(i)]
-    p = base + len(below)
-    for i in range(min(p, now.replicas - 1), base - 1, -1):
-        if ready(i) and not updated(i):
-            break
-        p = i
-    return max(min(p, now.partition), wanted.partition), below
-
-
-def unfinished(groups: dict[int, Group], key: str, wanted: Wanted) -> Iterator[int]:
-    """The groups that are to stay and are not ready and of that revision."""
-    for i in range(wanted.replicas):
-        group = groups.get(i)
-        if group is None or not group.ready or not group.key == group.workers_key == key:
-            yield i

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from lwskit.api import names
 from lwskit.runtime.kinds import POD
-from lwskit.runtime.objects import annotations_of, is_deleting, uid_of
+from lwskit.runtime.objects import Obj, annotations_of, is_deleting, labels_of, uid_of
 from lwskit.testing.cluster import TestCluster
+from lwskit.testing.observer import Observer
 from tests.scenarios.hash.gating import gated, lingering, stay
 from tests.scenarios.hash.support import HashSets, is_gated
 from tests.scenarios.support import strategy
@@ -135,27 +134,47 @@ async def test_a_leader_of_a_revision_that_is_replaced_never_gets_in(cluster: Te
     assert {p["spec"]["containers"][0]["image"] for p in (await sets.pods()).values()} == {"img:v3"}
 
 
-async def test_no_more_groups_than_there_is_room_for(cluster: TestCluster, sets: HashSets):
-    """Without surge, pods that may hold capacity are never of more groups than are wanted, whatever happens."""
-    await sets.running(replicas=3, size=2)
+def most_places(pods: Observer) -> int:
+    """Of how many groups at once there were pods that are, or might have been put, on a node: of all that were seen."""
+    there: dict[str, Obj] = {}
     most = 0
+    for change in pods.changes:
+        if change.type == "DELETED":
+            there.pop(change.uid, None)
+        else:
+            there[change.uid] = change.obj
+        most = max(most, len({labels_of(p)[names.GROUP_KEY_LABEL] for p in there.values() if not is_gated(p)}))
+    return most
 
-    async def watch() -> None:
-        nonlocal most
-        while True:
-            groups = (await sets.groups()).values()
-            most = max(most, sum(not g.gated for g in groups))
-            await asyncio.sleep(0.02)
 
-    task = asyncio.create_task(watch(), name="counting groups")
-    try:
+@pytest.mark.parametrize(("policy", "most"), [("PostTermination", 3), ("Immediate", 4)])
+async def test_no_more_groups_than_there_is_room_for(cluster: TestCluster, sets: HashSets, policy: str, most: int):
+    """Without surge, pods that may hold capacity are never of more groups than are wanted, whatever happens: a rollout,
+    lost workers and leaders, another size, and groups that are slow to go. Under Immediate they are."""
+    async with cluster.observe(POD) as pods:
+        await sets.running(replicas=3, size=2, groupReplacementPolicy=policy)
+        first = next(iter((await sets.groups()).values()))
         async with cluster.kubelet.playing():
-            await sets.set_image("img:v2")
+            async with lingering(cluster, first):
+                await sets.set_image("img:v2")
+                await cluster.delete(POD, first.name)
+
+                async def goes() -> None:
+                    living = await sets.living()
+                    assert first.key not in living
+                    assert len(living) == 3
+
+                await cluster.eventually(goes)
             await sets.ready()
-            for group in list((await sets.groups()).values())[:2]:
-                await cluster.delete(POD, group.workers[0]["metadata"]["name"])
+            for index, group in enumerate(list((await sets.groups()).values())[:2]):
+                gone = group.name if index else group.workers[0]["metadata"]["name"]
+                await cluster.delete(POD, gone)
+            await sets.ready()
+            await sets.scale(1)
+            await sets.scale(3)
             await sets.ready()
         await sets.has_groups(3, size=2)
-    finally:
-        task.cancel()
-    assert most == 3
+    if policy == "PostTermination":
+        assert most_places(pods) == most
+    else:
+        assert most_places(pods) >= most

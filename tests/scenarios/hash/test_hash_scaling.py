@@ -8,7 +8,11 @@ from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import is_true, uid_of
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.hash.gating import gated, lingering
-from tests.scenarios.hash.support import HashSets
+from tests.scenarios.hash.support import Group, HashSets
+from tests.scenarios.hash.test_hash_victims import at_once
+from tests.scenarios.test_exclusive import bind, racks
+
+__all__ = ["racks"]
 
 
 async def test_the_group_that_is_not_ready_goes_first(cluster: TestCluster, sets: HashSets):
@@ -48,6 +52,35 @@ async def test_the_group_that_waits_goes_first(cluster: TestCluster, sets: HashS
         assert waiting.name not in await sets.pods()
     after = await sets.has_groups(2, size=2)
     assert set(after) == set(groups) - {first.key}
+
+
+async def test_what_has_no_node_goes_before_what_is_not_ready(
+    cluster: TestCluster, sets: HashSets, racks: dict[str, str]
+):
+    """30 §18 line 36: first the group without a node goes, then the one with an unready worker, no whole one."""
+    await sets.create(replicas=4, size=2, group=at_once())
+    groups = await sets.has_groups(4, size=2)
+    homeless, unready, *whole = sorted(groups)
+    for key in (unready, *whole):
+        await bind(cluster, groups[key].name, racks["a"])
+        await cluster.kubelet.ready(*(p["metadata"]["name"] for p in groups[key].workers if key != unready))
+    await sets.settled()
+    # The kubelet comes last: whether a leader's gate is open shows in its condition then.
+    await cluster.kubelet.ready(*(groups[key].name for key in (unready, *whole)))
+
+    async def told() -> None:
+        assert (await sets.live())["status"]["readyReplicas"] == 2
+
+    await cluster.eventually(told)
+    for gone in (homeless, unready):
+        before = await sets.living()
+        await sets.scale(len(before) - 1)
+
+        async def gone_alone(before: dict[str, Group] = before, gone: str = gone) -> None:
+            assert set(await sets.groups()) == set(before) - {gone}
+
+        await cluster.eventually(gone_alone)
+    assert {k: g.uids for k, g in (await sets.groups()).items()} == {k: groups[k].uids for k in whole}
 
 
 async def test_down_to_nothing_and_up_again(cluster: TestCluster, sets: HashSets):

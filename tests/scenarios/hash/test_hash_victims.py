@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import random
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from datetime import timedelta
+
+import pytest
 
 from lwskit.api import names
 from lwskit.backends import registry
 from lwskit.cli import observed
 from lwskit.groups.model import Victim
 from lwskit.groups.victims import victims
-from lwskit.runtime.kinds import POD
+from lwskit.runtime.client.requests import PatchType
+from lwskit.runtime.clock import rfc3339
+from lwskit.runtime.kinds import NODE, POD
 from lwskit.runtime.objects import uid_of
 from lwskit.runtime.ranking import DELETION_COST, UNDECIDED
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.hash.gating import lingering
 from tests.scenarios.hash.support import Group, HashSets
 from tests.scenarios.support import pod_template
+from tests.scenarios.test_exclusive import bind
 
 GROUPS = 5
 LATER = timedelta(seconds=5)
@@ -29,20 +37,45 @@ def at_once() -> dict[str, object]:
     return {"workerTemplate": {**template, "spec": {**template["spec"], "terminationGracePeriodSeconds": 0}}}
 
 
-async def bind(cluster: TestCluster, pod: str, node: str) -> None:
-    """Put a pod on a node, as a scheduler does."""
-    meta = {"name": pod, "namespace": cluster.namespace}
-    body = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": {"kind": "Node", "name": node}}
-    await cluster.client.create(POD, body, subresource="binding")
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """Two nodes without a kubelet, of the test's own."""
+
+    cluster: TestCluster
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What they are called."""
+        return f"{self.cluster.namespace}-a", f"{self.cluster.namespace}-b"
+
+    async def beat(self) -> None:
+        """Say that they are well, as kubelets do: of a node that is silent for long all pods are ended."""
+        moment = rfc3339(self.cluster.clock.now())
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": moment}
+        body = {"status": {"conditions": [ready]}}
+        for name in self.names:
+            await self.cluster.client.patch(NODE, name, body, patch_type=PatchType.STRATEGIC, subresource="status")
 
 
-async def shake(cluster: TestCluster, sets: HashSets, rng: random.Random) -> None:
+@pytest.fixture
+async def nodes(cluster: TestCluster) -> AsyncIterator[Nodes]:
+    """The nodes; they are gone after the test."""
+    found = Nodes(cluster)
+    for name in found.names:
+        await cluster.client.create(NODE, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+    await found.beat()
+    yield found
+    for name in found.names:
+        await cluster.client.delete(NODE, name)
+
+
+async def shake(cluster: TestCluster, sets: HashSets, nodes: Nodes, rng: random.Random) -> None:
     """Bring the groups into a random state: some without a node, some starting, some with an unready worker."""
     groups = [g for g in (await sets.living()).values() if not g.gated]
     for group in groups:
         assert group.leader is not None
         if not group.leader["spec"].get("nodeName") and rng.random() < 0.8:
-            await bind(cluster, group.name, rng.choice("ab"))
+            await bind(cluster, group.name, rng.choice(nodes.names))
         if rng.random() < 0.5:
             cost = rng.choice((None, "-7", "-2", "0", "3", "8"))
             await cluster.patch(POD, group.name, {"metadata": {"annotations": {DELETION_COST: cost}}})
@@ -86,16 +119,21 @@ async def scaled(sets: HashSets, replicas: int, before: dict[str, Group], found:
     await gone()
 
 
-async def test_what_is_named_goes(cluster: TestCluster, sets: HashSets):
-    """30 §18 line 36: in a hundred random states (a dozen on a real cluster) just the groups that were named go."""
-    rng = random.Random(30)
+async def test_what_is_named_goes(cluster: TestCluster, sets: HashSets, nodes: Nodes):
+    """30 §18 line 36: in a hundred random states (a dozen on a real cluster) just the groups that were named go.
+
+    LWSKIT_REPEAT says in how many, LWSKIT_SEED which ones.
+    """
+    states = int(os.environ.get("LWSKIT_REPEAT") or (100 if cluster.embedded else 12))
+    rng = random.Random(int(os.environ.get("LWSKIT_SEED") or 30))
     await sets.running(replicas=GROUPS, size=2, group=at_once())
     judged, reasons = 0, set[str]()
-    for _ in range(400):
-        if judged == (100 if cluster.embedded else 12):
+    for _ in range(4 * states):
+        if judged == states:
             break
+        await nodes.beat()
         await sets.settled()
-        await shake(cluster, sets, rng)
+        await shake(cluster, sets, nodes, rng)
         chosen = rng.choice(list((await sets.living()).values()))
         held = [chosen] if rng.random() < 0.3 else []
         async with lingering(cluster, *held):
@@ -113,7 +151,7 @@ async def test_what_is_named_goes(cluster: TestCluster, sets: HashSets):
                 reasons |= {victim.why.split()[0] for victim in found}
         await sets.scale(GROUPS)
         await cluster.eventually(lambda: _complete(sets))
-    assert judged == (100 if cluster.embedded else 12)
+    assert judged == states
     assert {"not", "Pending", "deletion"} <= reasons, reasons
 
 
