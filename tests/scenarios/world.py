@@ -201,9 +201,9 @@ class World(ABC):
         for pod in self.pods.values():
             if not is_leader(pod) or not self.is_mine(pod):
                 continue
-            workers, alone = self._workers_of(pod), self.is_alone(pod)
+            workers, alone = self.workers_of(pod), self.is_alone(pod)
             ready = pod.get("status", {}).get("phase") == "Running" and is_true(pod, "Ready")
-            ready = ready and (alone or (workers is not None and _is_ready(workers)))
+            ready = ready and (alone or (workers is not None and is_whole(workers)))
             key = key_of(pod)
             workers_key = key if alone else key_of(workers) if workers is not None else ""
             found[self.place_of(pod)] = Group(uid_of(pod), key, ready, workers_key, is_deleting(pod))
@@ -221,7 +221,8 @@ class World(ABC):
     def place_of(self, leader: Obj) -> Any:
         """What a group is known by."""
 
-    def _workers_of(self, leader: Obj) -> Obj | None:
+    def workers_of(self, leader: Obj) -> Obj | None:
+        """The workload of a leader's workers, None where there is none."""
         for workers in self.workers.values():
             if (controller_of(workers) or {}).get("uid") == uid_of(leader):
                 return workers
@@ -255,7 +256,8 @@ def restarts_of(pod: Obj) -> int:
     return sum(c.get("restartCount", 0) for c in (pod.get("status") or {}).get("containerStatuses") or ())
 
 
-def _is_ready(workload: Obj) -> bool:
+def is_whole(workload: Obj) -> bool:
+    """Whether all workers of a group are there and ready."""
     status = workload.get("status") or {}
     counted = workload["spec"]["replicas"] == status.get("availableReplicas", 0)
     return counted and status.get("currentRevision") == status.get("updateRevision")

@@ -173,6 +173,9 @@ def _furnish(
     # In Hash mode the leader's Ready waits for its workers.
     wanted = "ContainersReady" if hashed else "Ready"
     if spec.startup_policy(lws) == names.STARTUP_LEADER_READY and not is_true(leader, wanted):
+        if snapshot.workers is not None and ownership.owned_by_leader(snapshot.workers, leader):
+            # A leader whose containers are not ready any more is not to be ready with them while its workers are not.
+            actions += readiness.written(leader, workers.observe(snapshot.workers).ready, snapshot.now)
         return plan("workers are made when their leader is ready")
     topology, node_selector = spec.exclusive_topology(lws), None
     if snapshot.workers is not None:

@@ -48,3 +48,13 @@ async def stay(sets: HashSets, *groups: Group) -> None:
             assert group.host not in await sets.workers()
 
     await sets.cluster.consistently(check, duration=2)
+
+
+async def pass_a_second(cluster: TestCluster) -> None:
+    """Wait until what is there is older than what comes: ages are whole seconds."""
+    begin = cluster.clock.now()
+
+    async def later() -> None:
+        assert (cluster.clock.now() - begin).total_seconds() > 1
+
+    await cluster.eventually(later)

@@ -52,27 +52,38 @@ class HashLife(RandomLife[HashLaws]):
     def actions(self) -> dict[Action, int]:
         return {**super().actions(), self.keeps: 6, self.releases: 3}
 
-    # What is blind ------------------------------------------------------------------------------------------------
+    # What the manager sees ----------------------------------------------------------------------------------------
 
     async def slows(self) -> None:
-        self._blind()
+        self.laws.blind(self.cluster.clock.monotonic())
         await super().slows()
 
     async def silences(self) -> None:
-        self._blind()
+        self.laws.blind(self.cluster.clock.monotonic())
         await super().silences()
 
     async def disconnects(self) -> None:
-        self._blind()
+        self.laws.blind(self.cluster.clock.monotonic())
         await super().disconnects()
-
-    def _blind(self) -> None:
-        if self.laws.blind_since is None:
-            self.laws.blind_since = self.cluster.clock.monotonic()
 
     async def calm(self) -> None:
         await super().calm()
-        self.laws.blind_since = None
+        if self.managed:
+            self.laws.sees(self.cluster.clock.monotonic())
+
+    async def begin(self) -> None:
+        fresh = not self.managed
+        await super().begin()
+        if fresh:
+            self.laws.sees(self.cluster.clock.monotonic())
+
+    async def dies(self) -> None:
+        self.laws.blind(self.cluster.clock.monotonic())
+        await super().dies()
+
+    async def end(self) -> None:
+        await super().end()
+        self.laws.blind(self.cluster.clock.monotonic())
 
     # What happens -------------------------------------------------------------------------------------------------
 
@@ -146,6 +157,7 @@ class HashLife(RandomLife[HashLaws]):
         groups = world.groups()
         # A lower maxSurge takes nothing away from a rollout that goes on.
         assert len(world.mine()) == laws.total()
+        assert all(groups[uid].ready for uid in world.serving()), (groups, world.serving())
         if self.bad:
             self.counts["rests with a template that never becomes ready"] += 1
             return False

@@ -8,12 +8,12 @@ from itertools import pairwise
 
 from lwskit.api import names
 from lwskit.runtime.kinds import POD, REPLICA_SET, STATEFUL_SET, Kind
-from lwskit.runtime.objects import Obj, annotations_of, controller_of, is_deleting, labels_of, version_of
+from lwskit.runtime.objects import Obj, annotations_of, controller_of, is_deleting, is_true, labels_of, version_of
 from lwskit.testing.observer import Change
 from tests.scenarios.hash.keyed import Asked, HashWorld, asked, group_key
 from tests.scenarios.hash.support import is_gated
 from tests.scenarios.laws import LATE, UNREADY, Break, Cause, Groups, Laws
-from tests.scenarios.world import is_leader, key_of
+from tests.scenarios.world import is_leader, is_whole, key_of
 
 KEY = re.compile(r"[0-9a-f]{40}")
 
@@ -23,8 +23,9 @@ class HashLaws(Laws[HashWorld]):
 
     def __init__(self, name: str) -> None:
         super().__init__(HashWorld(name))
-        self.blind_since: float | None = None
-        """Since when news reaches the manager late or not at all, None if it does not."""
+        self._blind_since: float | None = None
+        """Since when news has reached no manager, or reached it late; None if it reaches one at once."""
+        self._sees_since = 0.0
         self._asked: list[Asked] = []
         self._sizes: dict[str, list[tuple[float, int]]] = defaultdict(list)
         """What each ReplicaSet was asked for, and when."""
@@ -36,6 +37,8 @@ class HashLaws(Laws[HashWorld]):
         """Leaders that have gone last, and their ReplicaSets."""
         self._lost: deque[float] = deque(maxlen=20)
         """When ready groups have gone down for causes of their own."""
+        self._whole: dict[str, float] = {}
+        """When the workers of each leader were last all there and ready."""
         self._most_down = 0
         """How many groups might be down at some time of the rollout that goes on."""
         self._ready_before: set[str] = set()
@@ -66,9 +69,20 @@ class HashLaws(Laws[HashWorld]):
         """What the Deployment has asked for in the time for which somebody may still act on it."""
         return [a for a, after in pairwise(self._asked) if after.at >= at - window] + self._asked[-1:]
 
+    def blind(self, at: float) -> None:
+        """From now on news reaches no manager, or reaches it late."""
+        if self._blind_since is None or self._sees_since < at - LATE:
+            self._blind_since = at
+        self._sees_since = float("inf")
+
+    def sees(self, at: float) -> None:
+        """From now on news reaches the manager at once."""
+        self._sees_since = min(self._sees_since, at)
+
     def _since(self, at: float) -> float:
         """From when on the manager may still act on what was so."""
-        return (at if self.blind_since is None else self.blind_since) - LATE
+        late = at - LATE
+        return min(late, self._blind_since - LATE) if self._blind_since and late < self._sees_since else late
 
     def _size_of(self, maker: str, at: float) -> int:
         """The smallest size that a ReplicaSet was just asked for."""
@@ -81,12 +95,15 @@ class HashLaws(Laws[HashWorld]):
             self._resized(old, change)
         if kind is POD and is_leader(change.obj):
             self._is_let_in(old, change)
+            self._is_ready_with_its_group(old, change)
             leaves = change.type == "DELETED" or is_deleting(change.obj)
             if leaves and not (old is not None and is_deleting(old)):
                 self._left.append((change.at, _maker(change.obj)))
         if kind is STATEFUL_SET and change.type == "ADDED":
             leader = self.world.pods.get(_maker(change.obj))
             assert leader is None or not is_gated(leader), f"{change.name} is made for a leader at its gate"
+        if kind is STATEFUL_SET and ((old is not None and is_whole(old)) or is_whole(change.obj)):
+            self._whole[_maker(change.obj)] = change.at
 
     def _resized(self, old: Obj | None, change: Change) -> None:
         """30 §13: no ReplicaSet grows beyond replicas + maxSurge in all."""
@@ -137,6 +154,16 @@ class HashLaws(Laws[HashWorld]):
         assert len(taken) <= room, f"{name} is let in, and {len(taken)} groups have pods, more than {room}: {recent}"
         if len(taken) > self._asked[-1].replicas:
             self.counts["leaders let in as surge"] += 1
+
+    def _is_ready_with_its_group(self, old: Obj | None, change: Change) -> None:
+        """30 §9: a leader becomes ready when its workers are, as far as the manager knows."""
+        pod = change.obj
+        if not is_true(pod, "Ready") or (old is not None and is_true(old, "Ready")) or self.world.is_alone(pod):
+            return
+        workers = self.world.workers_of(pod)
+        whole = change.at if workers is not None and is_whole(workers) else self._whole.get(change.uid)
+        assert whole is not None, f"{change.name} is ready, and its workers never were"
+        assert whole >= self._since(change.at), f"{change.name} becomes ready {change.at - whole:g} s after its workers"
 
     # What there is ----------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from lwskit.runtime.kinds import POD, REPLICA_SET
 from lwskit.runtime.objects import Obj, annotations_of, condition_of, is_deleting, is_true, labels_of
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.observer import Observer
+from tests.scenarios.hash.gating import gated, pass_a_second, stay
 from tests.scenarios.hash.support import HashSets
 from tests.scenarios.support import images, revision_key, strategy
 
@@ -85,6 +86,54 @@ async def test_a_template_that_never_gets_ready(cluster: TestCluster, sets: Hash
     await sets.settled()
     assert len({revision_key(r) for r in await sets.revisions()}) == 1
     assert len([r for r in await cluster.list(REPLICA_SET) if r["spec"]["replicas"]]) == 1
+
+
+async def test_a_smaller_set_of_which_fewer_may_be_down(cluster: TestCluster, sets: HashSets):
+    """30 §13: a smaller size is shared out whatever is ready; so fewer groups can be ready than the smaller set wants,
+    where fewer of it may be down than of the larger one. Here one of three is, and half of them may be down."""
+    pace = {"maxUnavailable": "50%", "maxSurge": 0}
+    await sets.running(replicas=4, size=1, rolloutStrategy={"rollingUpdateConfiguration": pace})
+    before = await sets.groups()
+    # ReplicaSets are told apart by their age in whole seconds.
+    await pass_a_second(cluster)
+    await sets.set_image("broken:v2")
+
+    async def stalled() -> None:
+        living = await sets.living()
+        assert len(living) == 4
+        assert sum(group.ready for group in living.values()) == 2
+        assert not any(group.gated for group in living.values())
+
+    await cluster.eventually(stalled)
+    await sets.settled()
+    await sets.scale(3)
+    groups = await sets.has_groups(3, size=1)
+    assert [group.ready for key, group in groups.items() if key in before] == [True]
+    await sets.set_image("img:v3")
+    await sets.ready()
+
+
+async def test_a_group_that_is_lost_in_an_update_that_stopped(cluster: TestCluster, sets: HashSets):
+    """30 §18 line 23: what its ReplicaSet makes in its place is of a replaced revision and is not let in; going back
+    to that revision lets it in."""
+    await sets.running(replicas=3, size=2, rolloutStrategy=strategy(maxUnavailable=1))
+    before = await sets.groups()
+    await sets.set_image("broken:v2")
+
+    async def stalled() -> None:
+        groups = await sets.has_groups(3, size=2)
+        assert len(set(groups) - set(before)) == 1
+
+    await cluster.eventually(stalled)
+    lost = next(group for key, group in (await sets.living()).items() if key in before)
+    await cluster.delete(POD, lost.name)
+    (waiting,) = await gated(sets, 1)
+    await stay(sets, waiting)
+    await sets.set_image("img:v1")
+    await sets.ready()
+    groups = await sets.has_groups(3, size=2)
+    assert waiting.key in groups
+    assert len(set(groups) & set(before)) == 1
 
 
 async def test_the_workers_count(cluster: TestCluster, sets: HashSets):

@@ -191,6 +191,15 @@ def test_workers_wait_for_the_containers_of_their_leader() -> None:
     assert names_of(plan_of(snapshot(pod, lws))) == ["Create", "Patch"]
 
 
+def test_a_leader_that_is_not_ready_any_more_follows_its_workers_too() -> None:
+    """30 §9: else it would be ready with its containers, while workers that it had are not."""
+    lws = hash_lws()
+    lws["spec"]["startupPolicy"] = "LeaderReady"
+    pod = leader(1, ready=False, condition="True")
+    plan = plan_of(snapshot(pod, lws, workers=workers_of(lws, pod, ready=False)))
+    assert condition(plan) == ("False", "WorkerStatefulSetNotReady")
+
+
 def test_workers_go_where_their_leader_is() -> None:
     """30 §18 line 28: none while it has no node; then by a label of that."""
     lws = hash_lws()
