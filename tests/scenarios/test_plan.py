@@ -21,7 +21,7 @@ from lwskit.runtime.objects import Obj, annotations_of, generation_of, is_true, 
 from lwskit.simulate import edit as edits
 from lwskit.simulate import order as orders
 from lwskit.simulate.output import text
-from lwskit.simulate.plan import Report
+from lwskit.simulate.report import Report
 from lwskit.testing.cluster import ClusterOptions, TestCluster
 from tests.scenarios.support import Sets, pod_template, set_object
 

@@ -13,7 +13,7 @@ from lwskit.runtime.errors import AlreadyExists, Conflict
 from lwskit.runtime.objects import Obj
 from lwskit.simulate import order as orders
 from lwskit.simulate.edit import Verdict
-from lwskit.simulate.plan import Report
+from lwskit.simulate.report import Report
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.interceptors import Interceptor, matching
 from tests.scenarios.support import Sets, set_object

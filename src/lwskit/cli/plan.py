@@ -58,7 +58,7 @@ def command(
     from lwskit.cli.interrupt import run_until_interrupted
     from lwskit.simulate import order
     from lwskit.simulate.output import as_data, text
-    from lwskit.simulate.plan import Report
+    from lwskit.simulate.report import Report
 
     try:
         order.parse(ready_order)

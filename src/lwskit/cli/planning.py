@@ -22,7 +22,7 @@ from lwskit.runtime.errors import AlreadyExists, ApiError, ConfigurationError, C
 from lwskit.runtime.objects import Key, Obj
 from lwskit.simulate import plan as plans
 from lwskit.simulate.edit import applied
-from lwskit.simulate.plan import Notice, Report
+from lwskit.simulate.report import Notice, Report, refused
 
 _UNDECODED = re.compile(r'\s*"" is invalid: patch: Invalid value: ".*\}": (.*)', re.DOTALL)
 _ATTEMPTS = 5
@@ -97,7 +97,7 @@ async def on_cluster(client: Client, manifest: Obj, order: str, now: datetime) -
             stored = await _dry_run(client, scene.lws, manifest)
         except Forbidden as error:
             if "admission webhook" in error.message:
-                return plans.refused(key.namespace, key.name, [error.message])
+                return refused(key.namespace, key.name, [error.message])
             return _offline(scene, manifest, Server(), order, now)
         except ApiError as error:
             overtaken = _overtaken(error, scene)
@@ -105,7 +105,7 @@ async def on_cluster(client: Client, manifest: Obj, order: str, now: datetime) -
                 continue
             if overtaken or not 400 <= error.code < 500:
                 raise
-            return plans.refused(key.namespace, key.name, [_said(error)])
+            return refused(key.namespace, key.name, [_said(error)])
         return plans.plan(scene, stored, order, backends.leaders_of(stored), backends.workers, now)
 
 
@@ -135,12 +135,12 @@ def _offline(scene: Scene, manifest: Obj, server: Server, order: str, now: datet
     unknown = [f.path for f in server.create(manifest, scene.namespace).warnings if f.code is UNKNOWN_FIELD]
     if unknown:
         told = [f"{path}: there is no such field, and kubectl apply refuses it" for path in unknown]
-        return plans.refused(scene.namespace, scene.name, told)
+        return refused(scene.namespace, scene.name, told)
     if scene.lws is not None:
         answer = server.update(body, scene.lws, scene.namespace)
     if answer.stored is None or answer.refusals:
         told = [f"{f.path}: {f.message}" if f.path else f.message for f in answer.refusals]
-        return plans.refused(scene.namespace, scene.name, told)
+        return refused(scene.namespace, scene.name, told)
     backends = registry.find()
     if scene.lws is not None:
         # What was stored before a default came to be is not changed by that default.

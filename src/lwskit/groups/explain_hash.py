@@ -212,10 +212,10 @@ class Explaining:
         """What is the matter with a group: first what passes only if somebody does something."""
         leaders = [p for p in self.scene.pods if is_leader_pod(p) and not facts_of(p).leaving]
         leaders.sort(key=lambda pod: facts_of(pod).place)
-        found = [trouble for leader in leaders if (trouble := self._of(leader)) is not None]
+        found = [trouble for leader in leaders if (trouble := self.of(leader)) is not None]
         return min(found, key=lambda t: (t.trouble.passes, t.trouble.code == _GATE), default=None)
 
-    def _of(self, leader: Obj) -> GroupTrouble | None:
+    def of(self, leader: Obj) -> GroupTrouble | None:
         """Why one group is not ready."""
         group, name = group_name(leader), leader["metadata"]["name"]
         if budget.is_exhausted(leader):

@@ -15,6 +15,7 @@ from lwskit.runtime.objects import Obj, condition_of, is_deleting, is_true, uid_
 
 _STARTING: Final = ("ContainerCreating", "PodInitializing")
 _PULL: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
+_GATED: Final = "SchedulingGated"
 _LONGEST: Final = 300
 _DEFAULT_SCHEDULER: Final = "default-scheduler"
 
@@ -68,7 +69,8 @@ def _unscheduled(pod: Obj, mine: Sequence[Happening]) -> Trouble | None:
     if pod["spec"].get("nodeName"):
         return None
     condition = condition_of(pod, "PodScheduled")
-    if condition and condition.get("status") == "False":
+    # Of a gate that is gone it still tells until a scheduler has looked at the pod.
+    if condition and condition.get("status") == "False" and condition.get("reason") != _GATED:
         said = condition.get("message") or _latest(mine, "FailedScheduling")
         return Trouble("unschedulable", "is on no node" + (f": {_cut(said)}" if said else ""))
     if said := _latest(mine, "FailedScheduling"):

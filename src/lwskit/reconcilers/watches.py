@@ -9,11 +9,11 @@ from typing import Protocol
 
 from lwskit.api import names
 from lwskit.backends.registry import Backends
-from lwskit.groups import budget, counters, gates, identity, ownership
+from lwskit.groups import budget, counters, gates, identity, ownership, spec
 from lwskit.groups.index import GroupIndex
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import DecisionError
-from lwskit.groups.pool import GroupPool
+from lwskit.groups.pool import GroupPool, facts_of
 from lwskit.runtime.cache.cache import Cache
 from lwskit.runtime.cache.informer import Informer
 from lwskit.runtime.cache.store import Store
@@ -115,6 +115,7 @@ class Watches:
     def freed_by_pod(self, event: Event) -> Iterable[Request]:
         """Held pods that a pod's coming or going may set free: gated leaders of its set, and workers kept for it."""
         if isinstance(event, Update):
+            yield from self._next_in_row(event)
             return
         pod = event.obj
         if not isinstance(event, Delete) and not self._makes_room(pod):
@@ -180,6 +181,23 @@ class Watches:
         if not identity.has_hash_identity(pod):
             return True
         return self.pool.state_of(Key(pod["metadata"]["namespace"], ownership.set_name(pod))).torn_down > 0
+
+    def _next_in_row(self, event: Update) -> Iterable[Request]:
+        """The gated leader that may be let in because one leader of its revision fewer is there to stay: no more than
+        are wanted are let in of a revision."""
+        pod = event.new
+        if not (identity.is_leader(pod) and identity.has_hash_identity(pod)):
+            return
+        was, now = facts_of(event.old), facts_of(pod)
+        key = Key(pod["metadata"]["namespace"], ownership.set_name(pod))
+        lws = self.sets.store.get(key)
+        if lws is None or was.gated or not was.alive or not now.leaving or now.exhausted:
+            return
+        pool = self.pool.state_of(key)
+        taken = pool.of(now.revision).admitted + len(pool.exhausted.get(now.revision, ()))
+        row, rank = pool.gated.get(now.revision, ()), spec.replicas(lws) - taken - 1
+        uid = row[rank].uid if 0 <= rank < len(row) else ""
+        yield from (_live(held) for held in self._held(*key) if uid_of(held) == uid)
 
     def _held(self, namespace: str, set_name: str) -> Sequence[Obj]:
         return self.pods.store.by_index(HELD, set_name, namespace)

@@ -20,6 +20,12 @@ _SAID: Final = {
     TOGETHER: "all groups that are made become ready at once",
     NEVER: "no group becomes ready",
 }
+_HASHED: Final = {
+    HIGHEST: "groups that are let in become ready one after another, always the newest first",
+    LOWEST: "groups that are let in become ready one after another, always the oldest first",
+    TOGETHER: "all groups that are let in become ready at once",
+}
+_GONE: Final = "the pods of groups that are taken away are gone before another group becomes ready"
 _REST: Final = (
     "so do those that are not ready now if they are of the revision that is rolled out and their pods show no trouble; "
     "others stay as they are until they are made anew; a group becomes ready as a whole"
@@ -55,8 +61,12 @@ def named(text: str) -> tuple[int, ...]:
     return () if text in ORDERS else tuple(int(part) for part in text.split(","))
 
 
-def told(text: str) -> str:
-    """The assumption in a sentence."""
+def told(text: str, *, hashed: bool = False) -> str:
+    """The assumption in a sentence; `hashed` for sets in Hash mode, whose groups are numbered as a plan makes them."""
+    if hashed:
+        listed = f"groups become ready in the order new {text.replace(',', ', new ')}, then the newest first"
+        said = _SAID[NEVER] if text == NEVER else f"{_HASHED.get(text, listed)}; {_REST}"
+        return f"{_GONE}; {said}"
     if text == NEVER:
         return _SAID[NEVER]
     listed = f"groups become ready in the order {text.replace(',', ', ')}, then the highest first"

@@ -7,12 +7,16 @@ from typing import Any, Final
 
 from lwskit.groups.hold import numbered
 from lwskit.simulate.edit import Verdict
-from lwskit.simulate.plan import REFUSED, Outcome, Report
+from lwskit.simulate.hashed_rollout import HashStep
+from lwskit.simulate.report import REFUSED, Outcome, Report
 from lwskit.simulate.rollout import Step
 
 _HEADER: Final = ("step", "after", "partition", "replicas", "down", "up", "removed", "ready", "groups", "pods")
+_HASH_HEADER: Final = ("step", "after", "down", "made", "let in", "waiting", "ready", "groups", "pods")
 _GOES_ON: Final = "what goes on already:"
 _SHOWN: Final = 5
+_NAMED: Final = 2
+"""Groups of a step of a set in Hash mode that are named one by one."""
 _CUT: Final = 60
 """Steps of a long plan that are shown: the first and the last."""
 
@@ -29,6 +33,8 @@ def text(report: Report) -> Iterator[str]:
         yield from (f"  {line}".rstrip() for line in _table(report.steps))
         yield ""
         yield f"  fewest ready groups: {report.lowest} of {report.replicas}" + _floor(report)
+        if report.at_worst is not None:
+            yield f"  if no group becomes ready: {report.at_worst} of {report.replicas} stay ready"
         yield f"  at the peak: {_capacity(report)}"
         yield f"  end: {_end(report)}"
     for notice in report.notices:
@@ -48,8 +54,7 @@ def as_data(report: Report) -> dict[str, Any]:
         "rolledGroups": report.rolled,
         "assumed": report.assumed,
         "replicas": report.replicas,
-        "forecast": report.forecast,
-        **(_numbers(report) if report.forecast else {}),
+        **_numbers(report),
         "steps": [_step(number, step) for number, step in enumerate(report.steps, 1)],
         "notices": [{"code": n.code, "message": n.message, "hints": list(n.hints)} for n in report.notices],
     }
@@ -60,6 +65,7 @@ def _numbers(report: Report) -> dict[str, Any]:
         "readyBefore": report.ready_before,
         "lowestReady": report.lowest,
         "floor": report.floor,
+        **({"lowestIfNoneBecomesReady": report.at_worst} if report.at_worst is not None else {}),
         "peak": {
             "groups": report.peak_groups,
             "pods": report.peak_pods,
@@ -79,7 +85,8 @@ def headline(report: Report) -> str:
         case Verdict.ROLLS:
             return f"makes {report.rolled} of {_groups(report.replicas)} anew"
         case Verdict.SCALES:
-            return f"scales from {report.groups_before} to {_groups(report.replicas)}"
+            before = report.groups_before if report.wanted_before is None else report.wanted_before
+            return f"scales from {before} to {_groups(report.replicas)}"
         case Verdict.METADATA:
             return f"metadata only; {_meanwhile(report, 'no pod is touched')}"
         case Verdict.NEXT_RESTART:
@@ -92,7 +99,8 @@ def headline(report: Report) -> str:
 
 def _meanwhile(report: Report, at_rest: str) -> str:
     """What happens beside an edit that makes no group anew by itself."""
-    return _GOES_ON if any(s.down or s.up or s.removed for s in report.steps) else at_rest
+    moved = any(s.down or (s.made if isinstance(s, HashStep) else s.up or s.removed) for s in report.steps)
+    return _GOES_ON if moved else at_rest
 
 
 def _groups(count: int) -> str:
@@ -123,17 +131,22 @@ def _end(report: Report) -> str:
             return "it stalls"
 
 
-def _table(steps: Sequence[Step]) -> Iterator[str]:
-    rows = [_HEADER, *(_row(number, step) for number, step in enumerate(steps, 1))]
+def _table(steps: Sequence[Step | HashStep]) -> Iterator[str]:
+    header = _HASH_HEADER if isinstance(steps[0], HashStep) else _HEADER
+    rows = [header, *(_row(number, step) for number, step in enumerate(steps, 1))]
     if len(rows) > _CUT + 1:
-        left = (f"… {len(rows) - 1 - _CUT} more", *("" for _ in _HEADER[1:]))
+        left = (f"… {len(rows) - 1 - _CUT} more", *("" for _ in header[1:]))
         rows = [*rows[: _CUT // 2 + 1], left, *rows[-_CUT // 2 :]]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADER))]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
 
 
-def _row(number: int, step: Step) -> tuple[str, ...]:
+def _row(number: int, step: Step | HashStep) -> tuple[str, ...]:
+    if isinstance(step, HashStep):
+        moved = ([one.name for one in step.down], step.made, step.let_in, step.waiting)
+        counts = (str(step.ready), str(step.total), str(step.pods))
+        return (str(number), step.event, *(_names(names) for names in moved), *counts)
     return (
         str(number),
         step.event,
@@ -150,7 +163,34 @@ def _short(ordinals: Sequence[int]) -> str:
     return numbered(ordinals).removeprefix("groups ").removeprefix("group ") if ordinals else "-"
 
 
-def _step(number: int, step: Step) -> dict[str, Any]:
+def _names(groups: Sequence[str]) -> str:
+    """Groups of a set in Hash mode: two are named, more are counted."""
+    return ", ".join(groups) or "-" if len(groups) <= _NAMED else f"{len(groups)} groups"
+
+
+def _hash_step(number: int, step: HashStep) -> dict[str, Any]:
+    return {
+        "step": number,
+        "after": step.event,
+        "replicas": step.replicas,
+        "revision": step.key,
+        "down": [{"group": one.name, "why": one.why} for one in step.down],
+        "made": list(step.made),
+        "letIn": list(step.let_in),
+        "waiting": list(step.waiting),
+        "going": list(step.going),
+        "ready": step.ready,
+        "updated": step.updated,
+        "groups": step.total,
+        "pods": step.pods,
+        "why": step.why,
+        "events": list(step.notes),
+    }
+
+
+def _step(number: int, step: Step | HashStep) -> dict[str, Any]:
+    if isinstance(step, HashStep):
+        return _hash_step(number, step)
     return {
         "step": number,
         "after": step.event,

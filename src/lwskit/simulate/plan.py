@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
-from typing import Final
 
 from lwskit.groups import hold as holds
 from lwskit.groups import rollout as arithmetic
-from lwskit.groups import spec, templates, victims
+from lwskit.groups import spec, victims
 from lwskit.groups.hold import numbered
 from lwskit.groups.model import READY, UPDATED, DecisionError, Groups
 from lwskit.groups.ports import LeaderBackend, WorkerBackend
@@ -18,94 +16,21 @@ from lwskit.groups.scene import Scene, owner_name
 from lwskit.runtime.deployment_sizes import wanted
 from lwskit.runtime.objects import Obj, controller_of, is_deleting, uid_of
 from lwskit.simulate import edit as edits
+from lwskit.simulate import hashed_plan
 from lwskit.simulate import order as orders
-from lwskit.simulate.edit import Verdict
+from lwskit.simulate.report import ENOUGH, THE_EDIT, Notice, Outcome, Report, scaled_down
 from lwskit.simulate.rollout import Rollout, Step
 from lwskit.simulate.start import Start, Templates, observe, same_template
-
-THE_EDIT: Final = "the edit"
-REFUSED: Final = "refused"
-"""The code of what the API server says of an edit that it refuses."""
-_ENOUGH: Final = 20_000
-"""Steps after which a plan is cut off."""
-
-
-class Outcome(Enum):
-    """Where the steps end."""
-
-    DONE = "done"
-    HELD = "held by the partition"
-    STALLED = "stalls"
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """Something to know before the edit is made: a stable code, a sentence, and what can be done."""
-
-    code: str
-    message: str
-    hints: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """The plan for one set."""
-
-    namespace: str
-    name: str
-    verdict: Verdict
-    rolled: int = 0
-    """Groups that are made anew, of those that there are to be before and after the edit; surge is not among them."""
-    changed: tuple[str, ...] = ()
-    assumed: str = ""
-    steps: tuple[Step, ...] = ()
-    outcome: Outcome = Outcome.DONE
-    replicas: int = 0
-    """Groups wanted after the edit."""
-    ready_before: int = 0
-    groups_before: int = 0
-    pods_before: int = 0
-    floor: int | None = None
-    """replicas − maxUnavailable; None for a set that does not exist yet."""
-    notices: tuple[Notice, ...] = field(default=())
-    forecast: bool = True
-    """Whether the steps are all that is going to happen; False where they are not forecast."""
-
-    @property
-    def lowest(self) -> int:
-        """The lowest number of ready groups at any step, and before the first."""
-        return min([self.ready_before, *(s.ready for s in self.steps)])
-
-    @property
-    def peak_groups(self) -> int:
-        """The greatest number of groups at any step."""
-        return max([self.groups_before, *(s.total for s in self.steps)])
-
-    @property
-    def peak_pods(self) -> int:
-        """The greatest number of pods at any step."""
-        return max([self.pods_before, *(s.pods for s in self.steps)])
-
-    @property
-    def good(self) -> bool:
-        """Whether the edit is accepted and its steps come to an end by themselves."""
-        return self.outcome in (Outcome.DONE, Outcome.HELD)
-
-
-def refused(namespace: str, name: str, sentences: Sequence[str]) -> Report:
-    """The plan for an edit that the API server refuses."""
-    notices = tuple(Notice(REFUSED, sentence) for sentence in sentences)
-    return Report(namespace=namespace, name=name, verdict=Verdict.REFUSED, outcome=Outcome.REFUSED, notices=notices)
 
 
 def plan(
     scene: Scene, new: Obj, ready_order: str, leaders: LeaderBackend, workers: WorkerBackend, now: datetime
 ) -> Report:
-    """The plan for storing `new`, a set with its defaults, in the scene; `ready_order` as for `order.parse`.
+    """The plan for storing `new`, a set with its defaults, in the scene.
 
-    Raises OrderError.
+    `ready_order` is as for `order.parse`, or empty for the default of the set's mode. Raises OrderError.
     """
+    ready_order = ready_order or (orders.LOWEST if spec.is_hashed(new) else orders.HIGHEST)
     named = orders.named(ready_order)
     old = scene.lws
     obstacle = _obstacle(scene, new)
@@ -122,7 +47,7 @@ def plan(
             notices=(obstacle,),
         )
     if spec.is_hashed(new):
-        return _hashed(scene, new, now)
+        return hashed_plan.plan(scene, new, ready_order, leaders, workers, now)
     start = observe(scene, leaders, workers, now)
     notices = _victims(scene, new, now)
     if scene.workload is not None and is_deleting(scene.workload):
@@ -173,7 +98,7 @@ def _play(played: Rollout, new: Obj, ready_order: str, steps: list[Step]) -> Non
     choose = orders.parse(ready_order)
     played.edit(new)
     steps += played.settle(THE_EDIT)
-    while (pending := played.pending) and len(steps) < _ENOUGH:
+    while (pending := played.pending) and len(steps) < ENOUGH:
         chosen = choose(pending)
         if not chosen:
             return
@@ -202,45 +127,16 @@ def _is_by_edit(
     return not anew <= _anew(without, old, old)
 
 
-def _hashed(scene: Scene, new: Obj, now: datetime) -> Report:
-    """What an edit of a set in Hash mode is, and which groups a smaller size costs; without the steps of a rollout."""
-    old = scene.lws
-    changed = edits.differences(old, new) if old is not None else []
-    rolls = old is not None and (edits.new_template(old, new) or _leaders(old) != _leaders(new))
-    replicas = spec.replicas(new)
-    verdict = edits.classify(old, new, changed, int(rolls))
-    notices = [] if rolls else _victims(scene, new, now)
-    if verdict in (Verdict.ROLLS, Verdict.CREATES) or (verdict is Verdict.SCALES and not notices):
-        text = "the steps are the Deployment's own, and this version of lwskit does not forecast them in Hash mode"
-        notices.append(Notice("not-forecast", text))
-    return Report(
-        namespace=scene.namespace,
-        name=scene.name,
-        verdict=verdict,
-        rolled=min(spec.replicas(old), replicas) if rolls and old is not None else 0,
-        changed=tuple(changed),
-        replicas=replicas,
-        groups_before=spec.replicas(old) if old is not None else 0,
-        notices=tuple(notices),
-        forecast=False,
-    )
-
-
-def _leaders(lws: Obj) -> Obj:
-    """The leaders' template; what is in it and not in the revision rolls all groups too."""
-    return templates.hashed_leader_plan(lws, "").template
-
-
 def _victims(scene: Scene, new: Obj, now: datetime) -> list[Notice]:
     """Which groups go because the set gets smaller."""
     old, workload = scene.lws, scene.workload
     if old is None or workload is None or spec.replicas(new) >= spec.replicas(old):
         return []
-    if not spec.is_hashed(old) and (wanted(workload) != spec.replicas(old) or edits.new_template(old, new)):
+    if wanted(workload) != spec.replicas(old) or edits.new_template(old, new):
         # A rollout has a say in it too: the steps tell.
         return []
     found = victims.victims(old, workload, scene.pods, now, spec.replicas(new), sets=scene.between)
-    return [Notice("scale-down", victims.told(spec.replicas(old), spec.replicas(new), found))]
+    return [scaled_down(spec.replicas(old), spec.replicas(new), found)]
 
 
 def _unreadable(lws: Obj) -> bool:

@@ -55,6 +55,14 @@ CASES: list[tuple[str, Obj, list[Happening], str, str, bool]] = [
         "is on no node: no",
         False,
     ),
+    (
+        "a gate that is gone",
+        pod("Pending", node="", conditions=[{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]),
+        [],
+        "not-scheduled",
+        "default-scheduler has said nothing",
+        True,
+    ),
     ("unseen", pod("Pending", node=""), [], "not-scheduled", "default-scheduler has said nothing", True),
     (
         "image",

@@ -7,7 +7,8 @@ from typing import Any
 from lwskit.groups.scene import Scene
 from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, SERVICE, STATEFUL_SET, Kind
 from lwskit.runtime.objects import Obj
-from lwskit.simulate.plan import Report, plan
+from lwskit.simulate.plan import plan
+from lwskit.simulate.report import Report
 from tests.unit.groups.small_cluster import LEADERS, NOW, WORKERS, SmallCluster, make_lws, settled
 
 

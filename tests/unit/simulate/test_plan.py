@@ -16,7 +16,8 @@ from lwskit.runtime.objects import Obj
 from lwskit.simulate import order
 from lwskit.simulate.edit import LAST_APPLIED, Verdict, applied, differences
 from lwskit.simulate.output import as_data, text
-from lwskit.simulate.plan import Outcome, Report, plan, refused
+from lwskit.simulate.plan import plan
+from lwskit.simulate.report import Outcome, Report, refused
 from tests.unit.groups.small_cluster import LEADERS, NOW, WORKERS, SmallCluster, make_lws
 from tests.unit.simulate.scenes import planned, small
 from tests.unit.simulate.test_rollout import edited

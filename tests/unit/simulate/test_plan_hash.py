@@ -10,7 +10,8 @@ from lwskit.groups.scene import Scene
 from lwskit.runtime.objects import Obj
 from lwskit.simulate.edit import Verdict
 from lwskit.simulate.output import as_data, text
-from lwskit.simulate.plan import Outcome, Report, plan
+from lwskit.simulate.plan import plan
+from lwskit.simulate.report import Outcome, Report
 from tests.unit.groups.hash_objects import HASHED, NOW, WORKERS, deployment, hash_lws, leader
 from tests.unit.groups.test_victims import on, replica_set
 

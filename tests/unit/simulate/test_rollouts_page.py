@@ -13,7 +13,7 @@ import pytest
 from lwskit.api import names
 from lwskit.runtime.objects import Obj
 from lwskit.simulate.output import text
-from lwskit.simulate.plan import Report
+from lwskit.simulate.report import Report
 from tests.unit.groups.small_cluster import SmallCluster, make_lws
 from tests.unit.simulate.scenes import planned, small
 from tests.unit.simulate.test_rollout import edited

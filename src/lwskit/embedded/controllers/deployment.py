@@ -7,12 +7,12 @@ from collections.abc import Iterable
 
 import structlog
 
-from lwskit.embedded.controllers import deployment_revisions as revisions
 from lwskit.embedded.controllers import deployment_status as conditions
 from lwskit.embedded.controllers import owned
 from lwskit.embedded.controllers.deployment_plan import Snapshot, decide
 from lwskit.embedded.controllers.replicaset import namespace_ends
 from lwskit.runtime import deployment_sizes as scale
+from lwskit.runtime import deployment_templates as templates
 from lwskit.runtime.cache.cache import Cache
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock
@@ -100,7 +100,7 @@ class Deployments:
         """A ReplicaSet of that name is there: unless it is ours after all, the next one has another name."""
         meta = made["metadata"]
         there = await self._client.get(REPLICA_SET, meta["name"], meta["namespace"])
-        same = revisions.same_template(there["spec"].get("template") or {}, deployment["spec"]["template"])
+        same = templates.same_template(there["spec"].get("template") or {}, deployment["spec"]["template"])
         if is_controlled_by(there, DEPLOYMENT, uid_of(deployment)) and same:
             return
         status = deployment.get("status") or {}

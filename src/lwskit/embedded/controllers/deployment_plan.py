@@ -12,8 +12,10 @@ from datetime import datetime
 from lwskit.embedded.controllers import deployment_revisions as revisions
 from lwskit.embedded.controllers import deployment_status as conditions
 from lwskit.embedded.controllers.pods import is_terminal
+from lwskit.runtime import deployment_rounds as rounds
 from lwskit.runtime import deployment_sizes as scale
-from lwskit.runtime.deployment_sizes import PROGRESSING, available, max_surge, max_unavailable, wanted
+from lwskit.runtime import deployment_templates as templates
+from lwskit.runtime.deployment_sizes import PROGRESSING, wanted
 from lwskit.runtime.kinds import DEPLOYMENT, REPLICA_SET
 from lwskit.runtime.objects import Obj, annotations_of, generation_of, is_deleting, key_of, ref_of, uid_of
 from lwskit.runtime.patch import merge_patch
@@ -59,9 +61,9 @@ class _Round:
     def __init__(self, snapshot: Snapshot) -> None:
         self.s = snapshot
         self.d = snapshot.deployment
-        self.old = revisions.by_age(snapshot.sets)
+        self.old = templates.by_age(snapshot.sets)
         """From the oldest to the newest."""
-        self.new = revisions.newest_of_template(self.d, self.old)
+        self.new = templates.newest_of_template(self.d, self.old)
         if self.new is not None:
             self.old = [s for s in self.old if s is not self.new]
         self.conditions: list[Obj] = list((self.d.get("status") or {}).get("conditions") or ())
@@ -102,7 +104,7 @@ class _Round:
             return self._roll_back(back)
         if not self._find_new(create=False):
             return None
-        if any(scale.size_in(s, scale.DESIRED) not in (None, wanted(self.d)) for s in self._active(self.sets)):
+        if rounds.is_scaled(self.d, self.sets):
             return self._scale_only()
         return self._roll() if scale.is_rolling(self.d) else self._recreate()
 
@@ -134,7 +136,7 @@ class _Round:
         made = revisions.new_set(self.d)
         size = scale.size_of_new(self.d, 0, scale.total(self.old))
         annotations = revisions.annotations_for_new(self.d, made, revision)
-        made["metadata"]["annotations"] = revisions.with_size(annotations, *self._sizes())
+        made["metadata"]["annotations"] = rounds.with_size(annotations, self.d)
         made["spec"]["replicas"] = size
         name = made["metadata"]["name"]
         told = self._event("ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}") if size else None
@@ -170,17 +172,10 @@ class _Round:
 
     # Sizes ------------------------------------------------------------------------------------------------------------
 
-    def _sizes(self) -> tuple[int, int]:
-        return wanted(self.d), wanted(self.d) + max_surge(self.d)
-
-    @staticmethod
-    def _active(sets: Sequence[Obj]) -> list[Obj]:
-        return [s for s in sets if wanted(s) > 0]
-
     def _size(self, one: Obj, size: int, *, always: bool = False) -> bool:
         """Give a ReplicaSet a size, and the annotations of it; with `always` also the annotations alone."""
         before = wanted(one)
-        annotations = revisions.with_size(annotations_of(one), *self._sizes())
+        annotations = rounds.with_size(annotations_of(one), self.d)
         if before == size and not (always and annotations != annotations_of(one)):
             return False
         name = one["metadata"]["name"]
@@ -219,71 +214,32 @@ class _Round:
         """Share out a new size among the ReplicaSets there are; no rollout goes on."""
         if not self._find_new(create=False):
             return None
-        active = self._active(self.sets)
-        if len(active) <= 1:
-            latest = active or ([self.new] if self.new is not None else self.old[-1:])
-            for one in latest:
-                self._size(one, wanted(self.d))
-        elif scale.is_saturated(self.d, self.new):
-            for one in reversed(self._active(self.old)):
-                self._size(one, 0)
-        elif scale.is_rolling(self.d):
-            for one, size in scale.proportional(self.d, active):
-                self._size(one, size, always=True)
+        self._resize(rounds.rescaled(self.d, self.old, self.new))
         if self.d["spec"].get("paused") and revisions.rollback_wanted(self.d) is None:
             self._clean_up()
         return self._counted()
+
+    def _resize(self, sizes: Sequence[rounds.Resize]) -> None:
+        for found in sizes:
+            name = found.set["metadata"]["name"]
+            # It may have been given another size in this round before.
+            one = next(s for s in self.sets if s["metadata"]["name"] == name)
+            self._size(one, found.size, always=found.always)
 
     # A rollout --------------------------------------------------------------------------------------------------------
 
     def _roll(self) -> Obj | None:
         if not self._find_new(create=True):
             return None
-        if not self._grow() and not self._shrink():
+        assert self.new is not None
+        sizes, moved = rounds.rolled(self.d, self.old, self.new)
+        self._resize(sizes)
+        if not moved:
             self._clean_up_if_complete()
         return self._rolled()
 
-    def _grow(self) -> bool:
-        assert self.new is not None
-        size = wanted(self.new)
-        if size == wanted(self.d):
-            return False
-        if size < wanted(self.d):
-            return self._size(self.new, scale.size_of_new(self.d, size, scale.total(self.sets)))
-        return self._size(self.new, wanted(self.d))
-
-    def _shrink(self) -> bool:
-        """Take old pods away, first those that are not available anyway."""
-        assert self.new is not None
-        at_least = wanted(self.d) - max_unavailable(self.d)
-        room = scale.total(self.sets) - at_least - (wanted(self.new) - available(self.new))
-        if not self._active(self.old) or room <= 0:
-            return False
-        unhealthy = 0
-        for one in self._active(self.old):
-            count = min(room - unhealthy, wanted(one) - available(one))
-            if unhealthy < room and wanted(one) != available(one):
-                if count < 0:
-                    # The set was made smaller a moment ago; nothing can be said until it has counted its pods.
-                    return False
-                self._size(one, wanted(one) - count)
-                unhealthy += count
-        spare = scale.counted([*self._active_before(), self.new], "availableReplicas") - at_least
-        taken = 0
-        for one in self._active(self.old):
-            if taken < spare:
-                count = min(wanted(one), spare - taken)
-                self._size(one, wanted(one) - count)
-                taken += count
-        return unhealthy + taken > 0
-
-    def _active_before(self) -> list[Obj]:
-        """The old ReplicaSets that wanted pods when the round began."""
-        names = {s["metadata"]["name"] for s in self._active(self.s.sets)}
-        return [s for s in self.old if s["metadata"]["name"] in names]
-
     def _recreate(self) -> Obj | None:
-        scaled = [self._size(one, 0) for one in self._active(self.old)]
+        scaled = [self._size(one, 0) for one in rounds.active(self.old)]
         if any(scaled) or self._old_pods_run():
             return self._rolled()
         if self.new is None:
@@ -336,7 +292,7 @@ class _Round:
             text = "Unable to find the revision to rollback to." if revision else "Unable to find last revision."
             self._emit("DeploymentRollbackRevisionNotFound", text)
             target = revisions.without_rollback(self.d)
-        elif revisions.same_template(found["spec"]["template"], self.d["spec"]["template"]):
+        elif templates.same_template(found["spec"]["template"], self.d["spec"]["template"]):
             text = f'The rollback revision contains the same template as current deployment "{name}"'
             self._emit("DeploymentRollbackTemplateUnchanged", text)
             target = revisions.without_rollback(self.d)

@@ -13,11 +13,10 @@ from typing import Any
 
 from lwskit.runtime.client.requests import encode
 from lwskit.runtime.deployment_sizes import DESIRED, MOST, age_of
+from lwskit.runtime.deployment_templates import HASH_LABEL
 from lwskit.runtime.kinds import DEPLOYMENT
 from lwskit.runtime.objects import Obj, annotations_of, controller_reference
-from lwskit.runtime.semantic import semantic_equal
 
-HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
 HISTORY = "deployment.kubernetes.io/revision-history"
 ROLLBACK = "deprecated.deployment.rollback.to"
@@ -40,28 +39,6 @@ def template_hash(template: Mapping[str, Any], collisions: int | None) -> str:
     for byte in encode(template) + (b"" if collisions is None else collisions.to_bytes(8, "little")):
         value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
     return "".join(_SAFE[ord(c) % len(_SAFE)] for c in str(value))
-
-
-def same_template(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two pod templates are the same but for the label with the hash."""
-    return semantic_equal(_without_hash(one), _without_hash(other))
-
-
-def _without_hash(template: Mapping[str, Any]) -> Obj:
-    meta = dict(template.get("metadata") or {})
-    meta["labels"] = {k: v for k, v in (meta.get("labels") or {}).items() if k != HASH_LABEL}
-    return {**template, "metadata": meta}
-
-
-def by_age(sets: Iterable[Obj]) -> list[Obj]:
-    """ReplicaSets from the oldest to the newest, those of one second by name."""
-    return sorted(sets, key=age_of)
-
-
-def newest_of_template(deployment: Mapping[str, Any], sets: Iterable[Obj]) -> Obj | None:
-    """The ReplicaSet of the Deployment's present template: of several the oldest; None where there is none yet."""
-    template = deployment["spec"]["template"]
-    return next((s for s in by_age(sets) if same_template(s["spec"].get("template") or {}, template)), None)
 
 
 def revision_of(obj: Mapping[str, Any]) -> int | None:
@@ -124,11 +101,6 @@ def _longer(history: str, revision: str) -> str | None:
     while length > _HISTORY_LIMIT and kept:
         length -= len(kept.pop(0)) + 1
     return ",".join([*kept, revision]) if length <= _HISTORY_LIMIT else None
-
-
-def with_size(annotations: Mapping[str, str], desired: int, most: int) -> dict[str, str]:
-    """Annotations with the size of the Deployment and the most pods it may have."""
-    return {**annotations, DESIRED: str(desired), MOST: str(most)}
 
 
 def new_set(deployment: Mapping[str, Any]) -> Obj:

@@ -12,6 +12,7 @@ from lwskit.embedded.controllers import deployment_revisions as revisions
 from lwskit.embedded.controllers import deployment_status as conditions
 from lwskit.embedded.controllers.deployment_plan import RoundPlan, Snapshot, decide
 from lwskit.runtime import deployment_sizes as scale
+from lwskit.runtime import deployment_templates as templates
 from lwskit.runtime.plan import Delete, Patch
 
 from .objects import NOW, at, template
@@ -56,7 +57,7 @@ def replica_set(
     pods: int | None = None,
 ) -> dict[str, Any]:
     made = template(image)
-    made["metadata"]["labels"] = {**made["metadata"]["labels"], revisions.HASH_LABEL: image}
+    made["metadata"]["labels"] = {**made["metadata"]["labels"], templates.HASH_LABEL: image}
     status = {"replicas": size if pods is None else pods, "observedGeneration": 1, "terminatingReplicas": 0}
     status |= {"availableReplicas": size if available is None else available}
     annotations = {revisions.REVISION: str(revision), DESIRED: str(desired), MOST: str(most)}
@@ -134,9 +135,9 @@ class TestRollingUpdate:
         assert sizes(found) == {"created": 4}
         made = found.create.obj
         assert made["metadata"]["annotations"] == {revisions.REVISION: "1", DESIRED: "4", MOST: "5"}
-        hash_ = made["metadata"]["labels"][revisions.HASH_LABEL]
+        hash_ = made["metadata"]["labels"][templates.HASH_LABEL]
         assert made["metadata"]["name"] == f"web-{hash_}"
-        assert made["spec"]["selector"]["matchLabels"] == {"app": "web", revisions.HASH_LABEL: hash_}
+        assert made["spec"]["selector"]["matchLabels"] == {"app": "web", templates.HASH_LABEL: hash_}
         assert found.create.on_success.note == f"Scaled up replica set web-{hash_} from 0 to 4"
         assert reason(found) == "NewReplicaSetCreated"
 
@@ -271,7 +272,7 @@ class TestRevisions:
 
     def test_the_oldest_of_equal_sets_is_the_new_one(self):
         first, second = replica_set("new", 1, age=50), replica_set("new", 1, age=20)
-        assert revisions.newest_of_template(deployment(), [second, first]) is first
+        assert templates.newest_of_template(deployment(), [second, first]) is first
 
     def test_the_history_keeps_to_its_limit(self):
         """Without those that still have pods, or whose last change was not seen yet."""
@@ -300,7 +301,7 @@ class TestRevisions:
         one = template("a")
         other = dict(reversed(list(one.items())))
         assert revisions.template_hash(one, None) != revisions.template_hash(one, 1)
-        assert revisions.same_template(one, other)
+        assert templates.same_template(one, other)
 
     @pytest.mark.parametrize(("wanted", "image"), [("0", "old"), ("1", "old"), ("2", "new"), ("9", "new")])
     def test_rollback_of_old_clients(self, wanted, image):
