@@ -32,9 +32,8 @@ CLUSTER = "cluster"
 @click.option(
     "--ready-order",
     metavar="ORDER",
-    default="highest-first",
-    show_default=True,
-    help="How groups become ready: highest-first, lowest-first, together, never, or groups such as 5,4,2.",
+    help="How groups become ready: highest-first (unless given), lowest-first, together, never, or groups such as "
+    "5,4,2. In Hash mode groups are numbered as the plan makes them, and lowest-first goes unless given.",
 )
 @click.option("-o", "--output", type=click.Choice(("text", "json")), default="text", show_default=True)
 @cluster_options
@@ -44,7 +43,7 @@ def command(
     filename: str,
     against: str,
     namespace: str | None,
-    ready_order: str,
+    ready_order: str | None,
     output: str,
     kubeconfig: str | None,
     context_name: str | None,
@@ -60,8 +59,9 @@ def command(
     from lwskit.simulate.output import as_data, text
     from lwskit.simulate.report import Report
 
+    wanted = ready_order or ""
     try:
-        order.parse(ready_order)
+        order.parse(wanted)
     except order.OrderError as error:
         raise click.BadParameter(str(error), param_hint="--ready-order") from error
     if filename == against == "-":
@@ -74,12 +74,12 @@ def command(
         # Standard output is the plan's alone.
         logs.setup(context, "warn")
         sets = planning.sets_of(objects, filename, namespace_of(namespace, kubeconfig, context_name))
-        work = planning.against_cluster(sets, ready_order, kubeconfig, context_name, reports)
+        work = planning.against_cluster(sets, wanted, kubeconfig, context_name, reports)
         if run_until_interrupted(work):
             raise click.Abort
     else:
         sets = planning.sets_of(objects, filename, namespace or DEFAULT_NAMESPACE)
-        reports = planning.against_dump(sets, against, ready_order)
+        reports = planning.against_dump(sets, against, wanted)
     if output == "json":
         document: dict[str, Any] = {"plans": [as_data(report) for report in reports]}
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))

@@ -66,7 +66,7 @@ class _Planning:
         if old is not None and self.start.workload is not None:
             floor = max(0, min(before, after) - max_unavailable(self._rendered()))
             notices += self._floor(steps, floor, changed)
-        notices += _close_calls(steps)
+        notices += [*_chance(steps), *_close_calls(steps)]
         worst = self._at_worst() if rolls and self.start.workload is not None else None
         total, pods = self.before
         return Report(
@@ -76,7 +76,7 @@ class _Planning:
             rolled=rolled,
             changed=tuple(changed),
             assumed=orders.told(self.ready_order, hashed=True),
-            steps=() if len(steps) == 1 and not steps[0].moves else tuple(steps),
+            hash_steps=() if len(steps) == 1 and not steps[0].moves else tuple(steps),
             outcome=outcome,
             replicas=after,
             ready_before=self.ready_before,
@@ -153,7 +153,8 @@ class _Planning:
             command = f"kubectl -n {self.scene.namespace} annotate pod {kept[0]} {names.RECOVER_ANNOTATION}=true"
             told.append(Notice("held-restart-budget", text, (f"`{command}` gives the group a fresh budget",)))
         elif waiting:
-            told.append(Notice("held-gate", f"{_named(waiting)} cannot leave the gate"))
+            verb = "waits" if len(waiting) == 1 else "wait"
+            told.append(Notice("held-gate", f"{_named(waiting)} {verb} at the gate: {self.played.why_gated()}"))
         return (Outcome.STALLED, told) if told else (Outcome.DONE, told)
 
     def _deadline(self) -> tuple[str, ...]:
@@ -183,6 +184,18 @@ class _Planning:
         if not causes:
             return [Notice("floor-unexpected", f"{text}; no known case explains that: please report it")]
         return [Notice(f"floor-{code}", f"{text}: {sentence}") for code, sentence in causes]
+
+
+def _chance(steps: Sequence[HashStep]) -> list[Notice]:
+    """Which groups go that might as well be others."""
+    open_ = [one.name for step in steps for one in step.down if not one.sure]
+    if not open_ or not any(one.number <= 0 and not one.going for one in steps[-1].groups):
+        # Where all that were there go, it is only a matter of when.
+        return []
+    text = (
+        f"that it is {_named(open_)} hangs on age or chance: where groups serve alike, another one may go in its place"
+    )
+    return [Notice("any-alike", text)]
 
 
 def _close_calls(steps: Sequence[HashStep]) -> list[Notice]:

@@ -153,6 +153,13 @@ class HashRollout:
             return False
         return one.made or one.set_uid in (self.fleet.newest, self._starting)
 
+    def why_gated(self) -> str:
+        """Why the first leader at its gate is not let in, in the manager's words."""
+        first = next(iter(self.fleet.gated), None)
+        if first is None or self.lws is None:
+            return ""
+        return turns.of(self._snapshot(first.pod), self.lws, first.pod, self._leaders).why
+
     def standings(self) -> tuple[Standing, ...]:
         """All groups that exist."""
         groups = self.fleet.groups.values()
@@ -165,6 +172,8 @@ class HashRollout:
         before, written = {n: (g.alive, g.gated) for n, g in fleet.groups.items()}, self._written()
         left: dict[str, Leaving] = {}
         why, notes = "", ()
+        # A leader is let in by one request; what the Deployment is told of an edit takes some.
+        self._gates()
         for _ in range(_ROUNDS):
             changed, why, more = self._decide()
             notes = (*notes, *more)

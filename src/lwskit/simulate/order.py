@@ -37,11 +37,12 @@ class OrderError(ValueError):
 
 
 def parse(text: str) -> Order:
-    """The order of that name, or a list of groups such as `5,4,2` after which it is highest first.
+    """The order of that name, or a list of groups such as `5,4,2` after which it is highest first; so it is for an
+    empty text too.
 
     Raises OrderError.
     """
-    if text == HIGHEST:
+    if text in ("", HIGHEST):
         return lambda pending: pending[-1:]
     if text == LOWEST:
         return lambda pending: pending[:1]

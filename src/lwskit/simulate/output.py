@@ -27,10 +27,10 @@ def text(report: Report) -> Iterator[str]:
     if report.changed:
         more = len(report.changed) - _SHOWN
         yield "  changed: " + ", ".join(report.changed[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    if report.steps:
+    if report.all_steps:
         yield f"  assumed: {report.assumed}"
         yield ""
-        yield from (f"  {line}".rstrip() for line in _table(report.steps))
+        yield from (f"  {line}".rstrip() for line in _table(report.all_steps))
         yield ""
         yield f"  fewest ready groups: {report.lowest} of {report.replicas}" + _floor(report)
         if report.at_worst is not None:
@@ -55,7 +55,7 @@ def as_data(report: Report) -> dict[str, Any]:
         "assumed": report.assumed,
         "replicas": report.replicas,
         **_numbers(report),
-        "steps": [_step(number, step) for number, step in enumerate(report.steps, 1)],
+        "steps": [_step(number, step) for number, step in enumerate(report.all_steps, 1)],
         "notices": [{"code": n.code, "message": n.message, "hints": list(n.hints)} for n in report.notices],
     }
 
@@ -94,12 +94,12 @@ def headline(report: Report) -> str:
         case Verdict.NEXT_ROLLOUT:
             return "applies to how rollouts go on; the template stays"
         case Verdict.NOTHING:
-            return "nothing changes" + (f"; {_GOES_ON}" if report.steps else "")
+            return "nothing changes" + (f"; {_GOES_ON}" if report.all_steps else "")
 
 
 def _meanwhile(report: Report, at_rest: str) -> str:
     """What happens beside an edit that makes no group anew by itself."""
-    moved = any(s.down or (s.made if isinstance(s, HashStep) else s.up or s.removed) for s in report.steps)
+    moved = any(s.down or (s.made if isinstance(s, HashStep) else s.up or s.removed) for s in report.all_steps)
     return _GOES_ON if moved else at_rest
 
 
@@ -174,7 +174,7 @@ def _hash_step(number: int, step: HashStep) -> dict[str, Any]:
         "after": step.event,
         "replicas": step.replicas,
         "revision": step.key,
-        "down": [{"group": one.name, "why": one.why} for one in step.down],
+        "down": [{"group": one.name, "why": one.why, "sure": one.sure} for one in step.down],
         "made": list(step.made),
         "letIn": list(step.let_in),
         "waiting": list(step.waiting),

@@ -49,7 +49,10 @@ class Report:
     """Groups that are made anew, of those that there are to be before and after the edit; surge is not among them."""
     changed: tuple[str, ...] = ()
     assumed: str = ""
-    steps: tuple[Step, ...] | tuple[HashStep, ...] = ()
+    steps: tuple[Step, ...] = ()
+    """Of a set in Ordinal mode."""
+    hash_steps: tuple[HashStep, ...] = ()
+    """Of a set in Hash mode."""
     outcome: Outcome = Outcome.DONE
     replicas: int = 0
     """Groups wanted after the edit."""
@@ -65,19 +68,24 @@ class Report:
     """In Hash mode: the fewest ready groups if no group becomes ready at all."""
 
     @property
+    def all_steps(self) -> tuple[Step | HashStep, ...]:
+        """The steps, whatever the mode."""
+        return (*self.steps, *self.hash_steps)
+
+    @property
     def lowest(self) -> int:
         """The lowest number of ready groups at any step, and before the first."""
-        return min([self.ready_before, *(s.ready for s in self.steps)])
+        return min([self.ready_before, *(s.ready for s in self.all_steps)])
 
     @property
     def peak_groups(self) -> int:
         """The greatest number of groups at any step."""
-        return max([self.groups_before, *(s.total for s in self.steps)])
+        return max([self.groups_before, *(s.total for s in self.all_steps)])
 
     @property
     def peak_pods(self) -> int:
         """The greatest number of pods at any step."""
-        return max([self.pods_before, *(s.pods for s in self.steps)])
+        return max([self.pods_before, *(s.pods for s in self.all_steps)])
 
     @property
     def good(self) -> bool:

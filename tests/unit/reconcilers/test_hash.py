@@ -82,6 +82,23 @@ def test_a_new_leader_concerns_those_at_their_gates_only_while_a_group_goes() ->
     assert asked(made.freed_by_pod, Delete(worker(9))) == ["x-rs-1"]
 
 
+def test_a_leader_that_goes_concerns_the_one_that_may_be_let_in_in_its_place() -> None:
+    """30 §7 item 2: no more than are wanted are let in of a revision, and one fewer is now."""
+    rows = [leader(i, gated=True, created=i) for i in (3, 4)]
+    lws, there, gone = hash_lws(replicas=2), leader(1), leader(1, leaving=True)
+    made = watching(gone, leader(2), *rows, lws=lws)
+    assert asked(made.freed_by_pod, Update(there, gone)) == ["x-rs-3"]
+    assert asked(made.freed_by_pod, Update(gone, gone)) == []
+    assert asked(made.freed_by_pod, Update(worker(1), worker(1, leaving=True))) == []
+    assert asked(made.freed_by_pod, Update(leader(5, gated=True), leader(5, gated=True, leaving=True))) == []
+    kept = leader(1, leaving=True, exhausted=True)
+    made = watching(kept, leader(2), *rows, lws=lws)
+    assert asked(made.freed_by_pod, Update(there, kept)) == []
+    # There was room before: those who wait, wait for groups that go.
+    made = watching(gone, *rows, lws=hash_lws(replicas=4))
+    assert asked(made.freed_by_pod, Update(there, gone)) == []
+
+
 def test_a_deployment_concerns_the_leaders_at_their_gates() -> None:
     made = watching(leader(1, gated=True), leader(2), leader(3, gated=True))
     live = deployment(hash_lws())
