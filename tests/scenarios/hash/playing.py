@@ -71,22 +71,36 @@ class Player:
         self.cluster = cluster
         self.sets: dict[str, Leaders] = {}
         self._gone: set[str] = set()
+        self._over = False
 
     @asynccontextmanager
     async def playing(self) -> AsyncIterator[None]:
-        """Inside the block pods that may be gone are gone."""
+        """Inside the block pods that may be gone are gone; after it all sets."""
         async with asyncio.TaskGroup() as group:
             task = group.create_task(self._sweep(), name="sweeper")
             try:
                 yield
             finally:
+                if not self.cluster.embedded:
+                    await self._end()
                 task.cancel()
+
+    async def _end(self) -> None:
+        """Leave no pod behind that something holds."""
+        self._over = True
+        for lws in await self.cluster.list(LEADER_WORKER_SET):
+            await self.cluster.delete(LEADER_WORKER_SET, lws["metadata"]["name"])
+
+        async def gone() -> None:
+            assert not await self.cluster.list(POD)
+
+        await self.cluster.eventually(gone)
 
     async def _sweep(self) -> None:
         """Leaders that are deleted at their gate are on no node: nothing holds them."""
         while True:
             for pod in await self.cluster.list(POD):
-                if is_deleting(pod) and (is_gated(pod) or labels_of(pod).get(names.GROUP_KEY_LABEL) in self._gone):
+                if is_deleting(pod) and (self._over or is_gated(pod) or _key(pod) in self._gone):
                     rest = [f for f in pod["metadata"].get("finalizers") or () if f != WAIT]
                     with contextlib.suppress(NotFound, Conflict):
                         body = {"metadata": {"finalizers": rest or None, "uid": uid_of(pod)}}
@@ -221,7 +235,7 @@ class Player:
 
 
 def _key(pod: Obj) -> str:
-    return labels_of(pod)[names.GROUP_KEY_LABEL]
+    return labels_of(pod).get(names.GROUP_KEY_LABEL, "")
 
 
 def _set_of(pod: Obj) -> str:
