@@ -1,12 +1,14 @@
 """The manager on a real control plane with four nodes, beside bare StatefulSets with as many pods.
 
 python -m tests.bench.groups [--groups 100,500,2500] [--size 2] [--sets 50x4x4] [--nodes 4] [--qps 500] [--strict]
+python -m tests.bench.groups --hash --groups 100 --sets ""
 python -m tests.bench.groups --embedded --groups 500,2500 --sets "" --nodes 8
 
-Each shape has a control plane of its own, and so have the StatefulSets it is compared with. The kubelet is played by a
-process of its own that records no events. Numbers of sets are given as SETSxGROUPSxSIZE. With --embedded the cluster is
-`lwskit up` in a process of its own, with nothing to compare with and requests that nobody counts: it shows how the
-manager's processor time grows, on a machine that is too small for a real control plane of that size.
+Each shape has a control plane of its own, and so has what it is compared with. The kubelet is played by a process of
+its own that records no events. Numbers of sets are given as SETSxGROUPSxSIZE. With --hash it is sets in Hash mode,
+beside as many in Ordinal mode. With --embedded the cluster is `lwskit up` in a process of its own, with nothing to
+compare with and requests that nobody counts: it shows how the manager's processor time grows, on a machine that is too
+small for a real control plane of that size.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lwskit.api import names
 from lwskit.runtime.cache.cache import Cache
 from lwskit.runtime.cache.store import Store
 from lwskit.runtime.client.client import Client
@@ -41,6 +44,11 @@ MOST_CPU = 5.5
 MOST_REQUESTS = 0.2
 """Further requests per group at its creation, beside its worker StatefulSet and the event about that, without the
 renewals of the Lease, which come with time; from FEW groups on, since few share what a set costs by itself."""
+OF_WORKERS, OF_THE_GATE = 2, 2
+"""Requests that each group costs: its worker StatefulSet and the event about it; in Hash mode its gate, and the event
+about that."""
+OF_THE_CONDITION = 2
+"""Further ones of groups with workers in Hash mode: their leader's condition is written twice."""
 RENEWAL = "update leases"
 MANAGER = "manager"
 LONGEST = 3600.0
@@ -175,7 +183,9 @@ def bare(programs: plane.Programs, shape: Shape, options: argparse.Namespace) ->
             return asyncio.run(measure(control.kubeconfig, pids, audit.look, Bare(shape), shape))
 
 
-def managed(programs: plane.Programs, shape: Shape, options: argparse.Namespace, report: Report) -> Outcome:
+def managed(
+    programs: plane.Programs, shape: Shape, options: argparse.Namespace, report: Report, identity: str
+) -> Outcome:
     """What sets take with the manager that `lwskit run` starts."""
     with tempfile.TemporaryDirectory(prefix="lwskit-bench-") as folder:
         audit = Audit(Path(folder))
@@ -191,7 +201,7 @@ def managed(programs: plane.Programs, shape: Shape, options: argparse.Namespace,
                 report.say(f"  start until the webhooks serve: {time.monotonic() - begin:.2f} s")
                 report.say(f"  resident memory, idle: {memory_mib(program.process.pid):.0f} MiB")
                 pids = plane_pids(control.folder)
-                return asyncio.run(measure(control.kubeconfig, pids, audit.look, Sets(shape), shape, program))
+                return asyncio.run(measure(control.kubeconfig, pids, audit.look, Sets(shape, identity), shape, program))
 
 
 def embedded(shape: Shape, options: argparse.Namespace) -> Outcome:
@@ -205,11 +215,32 @@ def embedded(shape: Shape, options: argparse.Namespace) -> Outcome:
         program = stack.enter_context(Program(["run", "--kubeconfig", str(config)], folder / "run.log"))
         await_webhooks(Cluster.read(config, folder), program)
         pids = {"cluster": up.process.pid}
-        return asyncio.run(measure(config, pids, collections.Counter, Sets(shape), shape, program))
+        return asyncio.run(measure(config, pids, collections.Counter, Sets(shape, mode(options)), shape, program))
 
 
-def tell(report: Report, shape: Shape, ours: Outcome, theirs: Outcome | None) -> None:
+def compared(programs: plane.Programs, shape: Shape, options: argparse.Namespace, report: Report) -> Outcome:
+    """What sets are compared with: those of Hash mode with those of Ordinal mode, and these with StatefulSets."""
+    if options.hash:
+        return managed(programs, shape, options, report, names.IDENTITY_ORDINAL)
+    return bare(programs, shape, options)
+
+
+def mode(options: argparse.Namespace) -> str:
+    """The mode of the sets that are measured."""
+    return names.IDENTITY_HASH if options.hash else names.IDENTITY_ORDINAL
+
+
+def for_each(shape: Shape, identity: str) -> int:
+    """How many requests each group costs at its creation."""
+    found = OF_WORKERS if shape.size > 1 else 0
+    if identity == names.IDENTITY_HASH:
+        found += OF_THE_GATE + (OF_THE_CONDITION if shape.size > 1 else 0)
+    return found
+
+
+def tell(report: Report, shape: Shape, identity: str, ours: Outcome, theirs: Outcome | None) -> None:
     """Print what one shape took, on both sides where it was compared."""
+    other_side = "sets in Ordinal mode" if identity == names.IDENTITY_HASH else "bare StatefulSets"
     readings: dict[str, Callable[[Outcome], float]] = {
         "created": lambda o: o.creation.created,
         "ready": lambda o: o.creation.seconds,
@@ -219,7 +250,7 @@ def tell(report: Report, shape: Shape, ours: Outcome, theirs: Outcome | None) ->
     }
     for what, read in readings.items():
         mine, other = read(ours), read(theirs) if theirs is not None else 0.0
-        beside = f"; bare StatefulSets {other:.1f} s, ratio {mine / other:.2f}" if other else ""
+        beside = f"; {other_side} {other:.1f} s, ratio {mine / other:.2f}" if other else ""
         report.say(f"  {mine:9.1f} s      {what}{beside}")
     for what, phase in (("creation", ours.creation), ("update", ours.update)):
         cpu = phase.cpu[MANAGER]
@@ -236,7 +267,7 @@ def tell(report: Report, shape: Shape, ours: Outcome, theirs: Outcome | None) ->
     requests = ours.creation.requests
     if not requests:
         return
-    further = (requests.total() - requests[RENEWAL]) / shape.all_groups - (2 if shape.size > 1 else 0)
+    further = (requests.total() - requests[RENEWAL]) / shape.all_groups - for_each(shape, identity)
     most = MOST_REQUESTS if shape.all_groups >= FEW else None
     report.figure("further requests per group at its creation", further, "", most=most)
     report.figure("… and renewals of the Lease", requests[RENEWAL] / shape.all_groups, "")
@@ -269,7 +300,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--qps", type=int, default=500, help="requests a second of the controllers and the scheduler")
     parser.add_argument("--embedded", action="store_true", help="on the cluster of `lwskit up`")
-    parser.add_argument("--alone", action="store_true", help="without the StatefulSets to compare with")
+    parser.add_argument("--hash", action="store_true", help="sets in Hash mode, beside as many in Ordinal mode")
+    parser.add_argument("--alone", action="store_true", help="without what it is compared with")
     parser.add_argument("--strict", action="store_true", help="a missed target is a failure")
     options = parser.parse_args(argv)
     report, found = Report(), dict[Shape, Outcome]()
@@ -277,9 +309,14 @@ def main(argv: Sequence[str]) -> int:
         programs = None if options.embedded else plane.find()
         for shape in shapes(options):
             report.say(f"{shape}, on {options.nodes} nodes")
-            theirs = bare(programs, shape, options) if programs is not None and not options.alone else None
-            found[shape] = embedded(shape, options) if programs is None else managed(programs, shape, options, report)
-            tell(report, shape, found[shape], theirs)
+            theirs = None
+            if programs is not None and not options.alone:
+                theirs = compared(programs, shape, options, report)
+            if programs is None:
+                found[shape] = embedded(shape, options)
+            else:
+                found[shape] = managed(programs, shape, options, report, mode(options))
+            tell(report, shape, mode(options), found[shape], theirs)
     except plane.Unavailable as e:
         print(f"skipped, the benchmark on a real control plane: {e}")
         return 0

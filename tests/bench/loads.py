@@ -71,19 +71,24 @@ def _template(image: str) -> Obj:
 
 
 class Sets:
-    """LeaderWorkerSets."""
+    """LeaderWorkerSets, in Ordinal mode or in Hash mode."""
 
     kind = LEADER_WORKER_SET
 
-    def __init__(self, shape: Shape) -> None:
-        self._shape = shape
+    def __init__(self, shape: Shape, identity: str = names.IDENTITY_ORDINAL) -> None:
+        self._shape, self._identity = shape, identity
 
     def objects(self, image: str) -> Sequence[Obj]:
         """The sets."""
         shape = self._shape
         rolling = {"type": "RollingUpdate", "rollingUpdateConfiguration": {"maxUnavailable": shape.budget}}
         inner = {"size": shape.size, "workerTemplate": _template(image)}
-        spec = {"replicas": shape.groups, "rolloutStrategy": rolling, "leaderWorkerTemplate": inner}
+        spec = {
+            "groupIdentity": self._identity,
+            "replicas": shape.groups,
+            "rolloutStrategy": rolling,
+            "leaderWorkerTemplate": inner,
+        }
         body: Obj = {"apiVersion": names.API_VERSION, "kind": names.KIND, "spec": spec}
         return [{**body, "metadata": {"name": f"set-{i}", "namespace": NAMESPACE}} for i in range(shape.sets)]
 

@@ -58,6 +58,19 @@ async def test_refused(cluster: TestCluster, sets: HashSets, fields: dict[str, A
         await sets.create(**fields)
 
 
+async def test_what_does_not_go_together(cluster: TestCluster, sets: HashSets):
+    """F92: claims, a partition, and the other mode later are refused; a budget of restarts is not."""
+    with pytest.raises(ApiError, match=NO_CLAIMS):
+        await sets.create(group={"volumeClaimTemplates": [CLAIM]})
+    with pytest.raises(ApiError, match="partition"):
+        await sets.create(rolloutStrategy=strategy(partition=1))
+    await sets.create(replicas=0, group={"maxGroupRestarts": 1})
+    with pytest.raises(ApiError, match="immutable"):
+        await sets.patch({"spec": {"groupIdentity": "Ordinal"}})
+    with pytest.raises(ApiError, match="partition"):
+        await sets.patch({"spec": {"rolloutStrategy": strategy(partition=1)}})
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -54,6 +54,22 @@ async def test_the_group_that_waits_goes_first(cluster: TestCluster, sets: HashS
     assert set(after) == set(groups) - {first.key}
 
 
+async def test_the_group_that_does_not_start_goes(cluster: TestCluster, sets: HashSets):
+    """F94: of three groups the one that is pending is removed, and those that serve stay."""
+    await sets.running(replicas=3, size=2)
+    groups = await sets.groups()
+    pending = sorted(groups)[0]
+    await cluster.kubelet.pending(groups[pending].name)
+
+    async def told() -> None:
+        assert (await sets.live())["status"]["readyReplicas"] == 2
+
+    await cluster.eventually(told)
+    await sets.scale(2)
+    after = await sets.has_groups(2, size=2)
+    assert {key: g.uids for key, g in after.items()} == {k: g.uids for k, g in groups.items() if k != pending}
+
+
 async def test_what_has_no_node_goes_before_what_is_not_ready(
     cluster: TestCluster, sets: HashSets, racks: dict[str, str]
 ):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lwskit.api import names
-from lwskit.groups import revisions
+from lwskit.groups import revisions, templates
 from lwskit.groups.model import DecisionError
 from lwskit.runtime.objects import labels_of
 from tests.unit.groups.small_cluster import SmallCluster, key_of_live, make_lws, settled
@@ -48,6 +48,16 @@ def test_02_absent_network_config_is_recorded_as_shared() -> None:
     explicit, absent = make_lws(), make_lws()
     del absent["spec"]["networkConfig"]
     assert revisions.canonical(revisions.record(explicit)) == revisions.canonical(revisions.record(absent))
+
+
+def test_a_set_from_before_there_were_modes_is_as_one_with_ordinals() -> None:
+    """F91: a schema that writes `groupIdentity: Ordinal` where nothing was rolls nothing out."""
+    after, before = make_lws(), make_lws()
+    del before["spec"]["groupIdentity"]
+    assert revisions.canonical(revisions.record(after)) == revisions.canonical(revisions.record(before))
+    assert "groupIdentity" not in revisions.canonical(revisions.record(after))
+    plans = (templates.leader_plan(lws, "r", partition=0, replicas=2) for lws in (before, after))
+    assert next(plans) == next(plans)
 
 
 def test_03_what_makes_revisions_differ() -> None:
