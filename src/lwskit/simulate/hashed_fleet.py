@@ -48,7 +48,7 @@ class Fleet:
         self.now = now
         self.close: set[str] = set()
         """UIDs of leaders that came just when others were taken away, since time passed last."""
-        self._made = 0
+        self._made = self._brief = 0
         for one in start.groups:
             self._add(replace(one))
 
@@ -101,14 +101,22 @@ class Fleet:
         self.put(one, _placed({**one.pod, "status": {**told, "phase": "Running", "conditions": conditions}}))
 
     def number(self, before: Iterable[str]) -> None:
-        """Number the groups that were not there before: those of older templates first, then as they came."""
+        """Number the groups that were not there before: those of older templates first, then as they came.
+
+        Those that go again already are no more than told of.
+        """
         known = set(before)
         new = [one for one in self.groups.values() if one.led and one.name not in known]
         new.sort(key=lambda one: (one.set_uid == self.newest, place_of(one.pod)))
-        first = 1 + max((one.number for one in self.groups.values()), default=0)
-        for number, one in enumerate(new, max(1, first)):
+        number = max((one.number for one in self.groups.values()), default=0)
+        for one in new:
             del self.groups[one.name]
-            one.number, one.name = number, f"new {number}"
+            if one.alive:
+                number += 1
+                one.number, one.name = number, f"new {number}"
+            else:
+                self._brief += 1
+                one.name = f"brief {self._brief}"
         self.groups |= {one.name: one for one in new}
 
     def _add(self, one: Member) -> None:

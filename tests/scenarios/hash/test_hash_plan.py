@@ -15,6 +15,7 @@ from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.errors import Forbidden
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import Obj, is_deleting, is_true, uid_of
+from lwskit.runtime.ranking import DELETION_COST
 from lwskit.simulate import edit as edits
 from lwskit.simulate import order as orders
 from lwskit.simulate.hashed_rollout import HashStep
@@ -136,6 +137,9 @@ class Play:
             conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node"}]
             status = {"phase": "Pending", "conditions": conditions}
             await self.cluster.patch(POD, pod["metadata"]["name"], {"status": status}, subresource="status")
+            # Otherwise it would be chance whether one that is stuck goes before one that starts.
+            cost = {"metadata": {"annotations": {DELETION_COST: "-7"}}}
+            await self.cluster.patch(POD, pod["metadata"]["name"], cost)
             self.stuck.setdefault(name, set()).add(uid_of(pod))
         elif is_true(pod, "Ready"):
             await self.cluster.kubelet.unready(pod["metadata"]["name"])
