@@ -10,7 +10,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from lwskit.api import names
-from lwskit.groups import budget, gates, grouptrouble, hashed, ownership, podtrouble, restarts, setparts, spec, turns
+from lwskit.groups import (
+    budget,
+    gates,
+    grouptrouble,
+    hashed,
+    ownership,
+    podtrouble,
+    restarts,
+    setparts,
+    spec,
+    successions,
+    turns,
+)
 from lwskit.groups.explanation import Explanation, State, upper
 from lwskit.groups.grouptrouble import GroupTrouble, Looking
 from lwskit.groups.model import DecisionError
@@ -163,12 +175,17 @@ class Explaining:
         found = hashed.count(now, self.scene.pool, spec.replicas(self.lws), now.revision)
         counts = self._counts(found)
         about = self._first()
-        if about is not None:
+        if about is not None and not about.trouble.passes:
             return self._troubled(about, counts, found)
         said = self._failure(workload)
         if said:
             text = f"{self._there} cannot make what it should: {said}."
             return self._said(State.BLOCKED, "no-leader", counts, text, waits=f"the {self.kind} controller")
+        late = self._late(workload)
+        if about is not None:
+            return self._troubled(about, counts, found, late)
+        if late:
+            return self._said(State.BLOCKED, "no-progress", counts, late, waits=f"the {self.kind} controller")
         if found.updating:
             text = "The update goes on as groups get ready."
             return self._said(State.PROGRESSING, "rolling", counts, text, waits=f"the {self.kind} controller")
@@ -186,37 +203,77 @@ class Explaining:
         return f"{text}; {surge} more than wanted exist." if surge > 0 else f"{text}."
 
     def _failure(self, workload: Obj) -> str:
-        """What the Deployment's conditions say that keeps it from going on."""
+        """What the Deployment's conditions say that keeps pods from being made."""
         condition = condition_of(workload, FAILURE)
         if condition is not None and condition.get("status") == "True":
             return condition.get("message") or condition.get("reason", "")
-        condition = condition_of(workload, PROGRESSING)
-        if condition is not None and condition.get("status") == "False":
-            return condition.get("message") or condition.get("reason", "")
         return ""
 
-    def _troubled(self, about: GroupTrouble, counts: str, found: hashed.Counts) -> Explanation:
-        state = State.PROGRESSING if about.trouble.passes else State.BLOCKED
+    def _late(self, workload: Obj) -> str:
+        """That the Deployment has not come on for too long; empty where it has not said so."""
+        condition = condition_of(workload, PROGRESSING)
+        if condition is None or condition.get("status") != "False":
+            return ""
+        limit = workload["spec"].get("progressDeadlineSeconds")
+        within = f" within {limit} s" if limit is not None else ""
+        reason = condition.get("reason", "")
+        return f"{self._there} has not come on{within} ({reason}: {condition.get('message', '')})."
+
+    def _troubled(self, about: GroupTrouble, counts: str, found: hashed.Counts, late: str = "") -> Explanation:
         what = "the rollout" if found.updating else "the set"
-        short = f"{str(about.group)[:8]}…"
-        sentence, passes = f"Group {short} holds {what}.", ""
-        if about.trouble.passes:
-            sentence = f"{upper(what)} waits for group {short}, which is on its way."
-            passes = f"It goes on by itself once group {short} is ready."
+        short, code = f"{str(about.group)[:8]}…", about.trouble.code
         pod = f"Pod {about.pod} {about.trouble.text}." if about.pod else f"{upper(about.trouble.text)}."
+        pod = f"{upper(about.sentence)}." if about.sentence else pod
         waits = f"group {about.group} to become ready"
-        code = about.trouble.code
-        return self._said(state, code, counts, sentence, pod, passes, waits=waits, advice=about.advice, about=about)
+        if code == "back-off" and self._is_whole(about):
+            sentence = f"Group {short} is ready and will be recreated all the same."
+            return self._said(State.PROGRESSING, code, counts, sentence, pod, waits="the back-off", about=about)
+        if not about.trouble.passes:
+            sentence = f"Group {short} holds {what}."
+            return self._said(State.BLOCKED, code, counts, sentence, pod, waits=waits, advice=about.advice, about=about)
+        sentence = f"{upper(what)} waits for group {short}, which is on its way."
+        if late:
+            return self._said(
+                State.BLOCKED, "no-progress", counts, sentence, pod, late, waits=waits, advice=about.advice, about=about
+            )
+        passes = f"It goes on by itself once group {short} is ready."
+        return self._said(
+            State.PROGRESSING, code, counts, sentence, pod, passes, waits=waits, advice=about.advice, about=about
+        )
+
+    def _is_whole(self, about: GroupTrouble) -> bool:
+        """Whether the group's leader is ready."""
+        pods = (p for p in self.scene.pods if is_leader_pod(p) and group_name(p) == about.group)
+        return any(self._is_ready(pod) for pod in pods)
+
+    @staticmethod
+    def _counts_for(leader: Obj) -> bool:
+        """Whether a leader is there to stay; one without a restart left does, although it is being deleted."""
+        facts = facts_of(leader)
+        return facts.exhausted or not facts.leaving
 
     def _first(self) -> GroupTrouble | None:
         """What is the matter with a group: first what passes only if somebody does something."""
-        leaders = [p for p in self.scene.pods if is_leader_pod(p) and not facts_of(p).leaving]
+        leaders = [p for p in self.scene.pods if is_leader_pod(p) and self._counts_for(p)]
         leaders.sort(key=lambda pod: facts_of(pod).place)
         found = [trouble for leader in leaders if (trouble := self.of(leader)) is not None]
-        return min(found, key=lambda t: (t.trouble.passes, t.trouble.code == _GATE), default=None)
+        last = (_GATE, "back-off")
+        return min(found, key=lambda t: (t.trouble.passes, t.trouble.code in last), default=None)
 
     def of(self, leader: Obj) -> GroupTrouble | None:
         """Why one group is not ready."""
+        found = self._at_present(leader)
+        if budget.is_exhausted(leader) or budget.cause_of_pending(leader) or self._is_ready(leader):
+            return found
+        looking = self.looking
+        run = successions.find(looking.scene, looking.succeeded, leader, looking.newest(), looking.now)
+        return grouptrouble.looped(looking, group_name(leader), leader, run, found)
+
+    @staticmethod
+    def _is_ready(leader: Obj) -> bool:
+        return is_true(leader, "Ready") and not is_deleting(leader)
+
+    def _at_present(self, leader: Obj) -> GroupTrouble | None:
         group, name = group_name(leader), leader["metadata"]["name"]
         if budget.is_exhausted(leader):
             return grouptrouble.exhausted(self.looking, group, leader)
@@ -225,7 +282,7 @@ class Explaining:
         if gates.is_gated(leader):
             return GroupTrouble(group, name, self._at_its_gate(leader))
         workload = self.looking.workload_named(ownership.workers_name(leader))
-        if is_true(leader, "Ready") and not is_deleting(leader):
+        if self._is_ready(leader):
             return None
         if not is_true(leader, "ContainersReady"):
             found = self.looking.trouble(leader)

@@ -11,7 +11,19 @@ from datetime import datetime
 from functools import cached_property
 
 from lwskit.api import names
-from lwskit.groups import backoff, budget, counters, member, ownership, podtrouble, recreations, restarts, rollout, spec
+from lwskit.groups import (
+    backoff,
+    budget,
+    counters,
+    member,
+    ownership,
+    podtrouble,
+    recreations,
+    restarts,
+    rollout,
+    spec,
+    successions,
+)
 from lwskit.groups.explanation import upper
 from lwskit.groups.identity import parse_ordinal
 from lwskit.groups.kinds import LEADER_WORKER_SET
@@ -68,6 +80,11 @@ class Looking:
     def recreated(self) -> recreations.Known:
         """When groups were recreated."""
         return recreations.known(self.scene)
+
+    @cached_property
+    def succeeded(self) -> successions.Known:
+        """When groups with keys were recreated, and when others came."""
+        return successions.known(self.scene)
 
     def owned(self, workload: Obj) -> Mapping[str, Obj]:
         """The pods of a workload by name."""
@@ -163,22 +180,36 @@ def of(looking: Looking, ordinal: int) -> GroupTrouble | None:
     if leader is not None and budget.is_exhausted(leader):
         return found
     run = recreations.find(looking.scene, looking.recreated, ordinal, leader, looking.newest(), looking.now)
+    return looped(looking, ordinal, leader, run, found)
+
+
+def looped(
+    looking: Looking, group: int | str, leader: Obj | None, run: recreations.Run | None, found: GroupTrouble | None
+) -> GroupTrouble | None:
+    """What is found of a group, in the light of how often it was recreated; `found` where that is no loop."""
     if run is None or not run.is_loop(looking.now):
         return found
     often = f"{run.count} times within {_span((looking.now - run.first).total_seconds())}"
     if found is not None and not (found.trouble.passes or found.trouble.code in _ENDINGS):
         text = f"{found.trouble.text}; its group has been recreated {often}"
         return replace(found, trouble=replace(found.trouble, text=text))
-    return _looping(looking, ordinal, run, often, found)
+    return _looping(looking, group, leader, run, often, found)
 
 
 def _looping(
-    looking: Looking, ordinal: int, run: recreations.Run, often: str, found: GroupTrouble | None
+    looking: Looking,
+    group: int | str,
+    leader: Obj | None,
+    run: recreations.Run,
+    often: str,
+    found: GroupTrouble | None,
 ) -> GroupTrouble:
     """A group that is recreated again and again. What is seen of it at this moment is only a phase of that."""
     scene, where = looking.scene, f"-n {looking.scene.namespace}"
     assert scene.lws is not None
-    pod = run.pod or (found.pod if found is not None else "") or f"{scene.name}-{ordinal}"
+    there = leader["metadata"]["name"] if leader is not None else f"{scene.name}-{group}"
+    # In Hash mode the pod that failed last has another name than any that is there.
+    pod = (run.pod if isinstance(group, int) else "") or (found.pod if found is not None else "") or there
     why = "since pods of it are lost or their containers restart" + (f", last pod {run.pod}" if run.pod else "")
     present = f"; at present pod {found.pod} {found.trouble.text}" if found is not None else ""
     advice: list[str] = []
@@ -190,13 +221,15 @@ def _looping(
             f"`kubectl {where} get pod {pod} -o yaml` shows which annotations let it fail; this cluster runs no "
             "containers, so there are no logs"
         )
-    if _takes_new_template(looking, ordinal, looking.leader(ordinal)):
+    if _takes_new_template(looking, group, leader):
         advice.append("if the template is at fault: correct it in the set, and the rollout replaces the group")
     if budget.limit_of(scene.lws) is None:
         advice.append("to limit how often a group is recreated, set spec.leaderWorkerTemplate.maxGroupRestarts")
     trouble = Trouble("restart-loop", f"is of a group that has been recreated {often}")
-    sentence = f"Group {ordinal} has been recreated {often}, {why}{present}"
-    return GroupTrouble(ordinal, pod, trouble, tuple(advice), sentence)
+    sentence = f"Group {group} has been recreated {often}, {why}{present}"
+    if isinstance(group, str):
+        sentence = f"Group {group[:8]}… takes the place of groups that have been recreated {often}, {why}{present}"
+    return GroupTrouble(group, pod, trouble, tuple(advice), sentence)
 
 
 def _span(seconds: float) -> str:

@@ -57,25 +57,40 @@ def find(scene: Scene, known: Known, ordinal: int, leader: Obj | None, newest: s
     tell of, for those may not be read or have expired, the count is believed.
     """
     assert scene.lws is not None
-    most = QUIET + timedelta(seconds=_longest_wait(scene.lws))
+    most = longest_quiet(scene.lws)
     key = ownership.revision_key(leader) if leader is not None else newest
     since = _since(scene, key, newest)
     told = _told(known.get(ordinal, ()), since, most, now)
+    return by_count(scene, told, len(known.get(ordinal, ())), str(ordinal), leader, newest, now)
+
+
+def by_count(
+    scene: Scene, told: Run | None, events: int, group: str, leader: Obj | None, newest: str, now: datetime
+) -> Run | None:
+    """What events tell of a group, or the set's count of its restarts where that is higher than they are."""
+    assert scene.lws is not None
     if told is not None and told.count >= LOOP:
         return told
-    count = _counted(scene.lws, key, ordinal)
-    if count <= len(known.get(ordinal, ())):
+    key = ownership.revision_key(leader) if leader is not None else newest
+    count = _counted(scene.lws, key, group)
+    if count <= events:
         return told
+    since = _since(scene, key, newest)
     last = moment(leader["metadata"].get("creationTimestamp", "")) if leader is not None else now
-    if last is None or last - since > count * most:
+    if last is None or last - since > count * longest_quiet(scene.lws):
         return told
     return Run(count, since, last, "", (last - since) / count)
 
 
-def _counted(lws: Obj, key: str, ordinal: int) -> int:
+def longest_quiet(lws: Obj) -> timedelta:
+    """How long after the one before a recreation may come and still follow from the same."""
+    return QUIET + timedelta(seconds=_longest_wait(lws))
+
+
+def _counted(lws: Obj, key: str, group: str) -> int:
     """Restarts of a group on a revision, as the set counts them; 0 where it does not."""
     try:
-        return counters.read(lws).get(f"{key}/{ordinal}", 0)
+        return counters.read(lws).get(f"{key}/{group}", 0)
     except DecisionError:
         return 0
 
@@ -98,7 +113,7 @@ def _told(known: Sequence[tuple[datetime, str]], since: datetime, most: timedelt
 def known(scene: Scene) -> Known:
     """All recreations that the events tell of. Repetitions of one event are spread evenly over its time."""
     found: dict[int, list[tuple[datetime, str]]] = {}
-    for h in _of_set(scene, names.EVENT_RECREATE_GROUP):
+    for h in of_set(scene, names.EVENT_RECREATE_GROUP):
         told = restarts.told(h.note)
         last = moment(h.time)
         if told is None or last is None:
@@ -120,12 +135,13 @@ def _since(scene: Scene, key: str, newest: str) -> datetime:
     if key == newest:
         # A revision that was there earlier is taken up again by a rollback: its own age tells too little.
         own = revision["metadata"]["name"]
-        for h in _of_set(scene, names.EVENT_GROUPS_UPDATING):
+        for h in of_set(scene, names.EVENT_GROUPS_UPDATING):
             times.append(moment(h.first if h.related == own else h.time))
     return max((t for t in times if t is not None), default=start)
 
 
-def _of_set(scene: Scene, reason: str) -> Iterator[Happening]:
+def of_set(scene: Scene, reason: str) -> Iterator[Happening]:
+    """The events of a set for that reason."""
     assert scene.lws is not None
     uid = uid_of(scene.lws)
     for h in scene.happenings:

@@ -36,6 +36,10 @@ CAUSES = (POD_LOST, CONTAINER_RESTART, AFTER_BACKOFF)
 """Why a group is restarted: a pod of it was deleted, a container of it restarted, or either happened
 earlier and the group's back-off is over."""
 _NOTE = re.compile(r"Worker pod (?P<pod>\S+) failed, deleted leader pod \S+ to recreate group (?P<group>[0-9]+)")
+_NOTE_OF_KEY = re.compile(
+    r"(?:Worker pod (?P<pod>\S+) failed, deleted leader pod (?P<leader>\S+) to recreate"
+    r"|Leader pod (?P<over>\S+) failed, deleted it to replace) group [0-9a-f]{40}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +175,15 @@ def told(note: str) -> Recreation | None:
     """What the note of an event about a recreation tells, None for any other text."""
     found = _NOTE.fullmatch(note)
     return Recreation(int(found["group"]), found["pod"]) if found else None
+
+
+def told_of_key(note: str) -> tuple[str, str] | None:
+    """The pod that failed and the leader that was deleted, as the note of an event about a recreation in Hash mode
+    tells them; None for any other text."""
+    found = _NOTE_OF_KEY.fullmatch(note)
+    if found is None:
+        return None
+    return (found["over"], found["over"]) if found["over"] else (found["pod"], found["leader"])
 
 
 def _held(hold: budget.Hold) -> Verdict:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from lwskit.api import names
 from lwskit.cli import explaining
 from lwskit.groups.explain import Explanation, State
-from lwskit.runtime.kinds import DEPLOYMENT, POD
+from lwskit.runtime.kinds import DEPLOYMENT, EVENT, POD, STATEFUL_SET
+from lwskit.runtime.objects import Obj, condition_of, is_true
+from lwskit.runtime.webhook import Handler, allowed, denied
 from lwskit.testing.cluster import TestCluster
+from tests.scenarios.budgets import limited
 from tests.scenarios.hash.gating import gated, lingering
-from tests.scenarios.hash.support import HashSets
+from tests.scenarios.hash.support import Group, HashSets
 from tests.scenarios.support import pod_template
 
 
@@ -99,3 +103,165 @@ async def test_the_deployment_of_somebody_else(cluster: TestCluster, sets: HashS
     assert found.state is State.BLOCKED
     assert found.cause in ("foreign-workload", "not-written")
     assert found.next_to_go == ()
+
+
+async def recreated(cluster: TestCluster, sets: HashSets, group: Group, number: int) -> Group:
+    """A container of a worker restarts; returns the group in place of that one once it is let in, and all is told."""
+    others = set(await sets.groups())
+    await cluster.kubelet.restart_container(group.workers[0]["metadata"]["name"], ready=False)
+
+    async def next_one() -> Group:
+        groups = await sets.groups()
+        assert group.key not in groups
+        new = [g for k, g in groups.items() if k not in others]
+        assert [len(g.pods) for g in new] == [2]
+        told = [e for e in await sets.events() if e["reason"] == names.EVENT_RECREATE_GROUP]
+        assert len(told) == number
+        return new[0]
+
+    found: Group = await cluster.eventually(next_one)
+    return found
+
+
+async def test_a_loop_of_recreations_in_which_each_group_has_another_key(cluster: TestCluster, sets: HashSets):
+    """Two are what happens now and then; three in a row hold the rollout, until the next template comes."""
+    await sets.running(replicas=2, size=2)
+    old = set(await sets.groups())
+    await sets.patch({"spec": {"leaderWorkerTemplate": {"workerTemplate": pod_template("broken")}}})
+
+    async def started() -> Group:
+        new = [g for k, g in (await sets.groups()).items() if k not in old]
+        assert [len(g.pods) for g in new] == [2]
+        return new[0]
+
+    group: Group = await cluster.eventually(started)
+    for number in (1, 2):
+        group = await recreated(cluster, sets, group, number)
+        assert (await explained(cluster, sets)).state is State.PROGRESSING
+    last = group.workers[0]["metadata"]["name"]
+    group = await recreated(cluster, sets, group, 3)
+    found = await explained(cluster, sets)
+    assert (found.state, found.cause, found.group) == (State.BLOCKED, "restart-loop", group.key)
+    assert f"Group {group.key[:8]}… takes the place of groups that have been recreated 3 times" in found.paragraph
+    assert f"last pod {last}" in found.paragraph
+    assert "correct it in the set, and the rollout replaces the group" in found.paragraph
+    await sets.patch({"spec": {"leaderWorkerTemplate": {"workerTemplate": pod_template("better")}}})
+
+    async def replaced() -> None:
+        assert group.key not in await sets.groups()
+
+    await cluster.eventually(replaced)
+    assert (await explained(cluster, sets)).state is State.PROGRESSING
+
+
+async def test_others_that_fail_once_are_no_loop(cluster: TestCluster, sets: HashSets):
+    """Three groups that are recreated once each."""
+    await sets.running(replicas=3, size=2)
+    for number, group in enumerate([*(await sets.groups()).values()], 1):
+        await recreated(cluster, sets, group, number)
+    assert (await explained(cluster, sets)).state is State.PROGRESSING
+
+
+async def test_a_group_without_a_restart_left(cluster: TestCluster, sets: HashSets):
+    await sets.running(replicas=2, size=1, group=limited(0))
+    name, *_ = sorted(await sets.pods())
+    await cluster.kubelet.restart_container(name)
+    await gated(sets, 1)
+    found = await explained(cluster, sets)
+    assert (found.state, found.cause, found.pod) == (State.BLOCKED, "budget-exhausted", name)
+    assert f"annotate pod {name} {names.RECOVER_ANNOTATION}=true" in found.paragraph
+
+
+async def test_a_ready_group_that_waits_for_its_back_off(cluster: TestCluster, sets: HashSets):
+    backoff = {"restartBackoff": {"baseSeconds": 300, "capSeconds": 300}}
+    await sets.running(replicas=2, size=2, group={"restartPolicy": names.RESTART_RECREATE_GROUP, **backoff})
+    group, *_ = (await sets.groups()).values()
+    worker = group.workers[0]["metadata"]["name"]
+    await cluster.kubelet.restart_container(worker)
+    found = await explained(cluster, sets)
+    assert (found.state, found.cause, found.group, found.pod) == (State.PROGRESSING, "back-off", group.key, worker)
+    assert f"Group {group.key[:8]}… is ready and will be recreated all the same. Pod {worker} failed" in found.paragraph
+
+
+async def test_a_group_that_finds_no_node(cluster: TestCluster, sets: HashSets):
+    await sets.running(replicas=2, size=2)
+    old = set(await sets.groups())
+    await sets.scale(3)
+    await sets.settled()
+    (new,) = (g for k, g in (await sets.groups()).items() if k not in old)
+    worker = new.workers[0]["metadata"]["name"]
+    conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes fit"}]
+    await cluster.patch(POD, worker, {"status": {"conditions": conditions}}, subresource="status")
+    await cluster.kubelet.ready(new.name)
+    found = await explained(cluster, sets)
+    assert (found.state, found.cause, found.group, found.pod) == (State.BLOCKED, "unschedulable", new.key, worker)
+    assert "is on no node: 0/3 nodes fit" in found.paragraph
+
+
+def refusing(index: str) -> Handler:
+    """Refuse pods with that worker index (`*`: any but leaders), as a quota that is used up does."""
+
+    def answer(request: Obj) -> Obj:
+        meta = request["object"]["metadata"]
+        leads = (meta.get("labels") or {}).get(names.WORKER_INDEX_LABEL) == names.LEADER_INDEX
+        return denied("exceeded quota: gpus") if leads == (index == names.LEADER_INDEX) else allowed()
+
+    return answer
+
+
+async def test_leaders_that_a_quota_keeps_from_being_made(cluster: TestCluster, sets: HashSets):
+    """What the Deployment says of its ReplicaSets comes before a group that is on its way."""
+    await sets.running(replicas=2, size=1)
+    first, *_ = sorted(await sets.pods())
+    await cluster.webhook(POD, validate=refusing(names.LEADER_INDEX), operations=("CREATE",))
+    await sets.scale(3)
+    await cluster.kubelet.unready(first)
+
+    async def told() -> None:
+        deployment = await cluster.get(DEPLOYMENT, "llm")
+        assert is_true(deployment, "ReplicaFailure")
+
+    await cluster.eventually(told)
+    found = await explained(cluster, sets)
+    assert (found.state, found.cause) == (State.BLOCKED, "no-leader")
+    assert "Deployment llm cannot make what it should: " in found.paragraph
+    assert "exceeded quota: gpus" in found.paragraph
+
+
+async def test_workers_that_a_quota_keeps_from_being_made(cluster: TestCluster, sets: HashSets):
+    await cluster.webhook(POD, validate=refusing("*"), operations=("CREATE",))
+    await sets.create(replicas=1, size=2)
+
+    async def refused() -> None:
+        events = [e for e in await cluster.list(EVENT) if e["regarding"]["kind"] == STATEFUL_SET.kind]
+        assert any("exceeded quota: gpus" in e["note"] for e in events)
+
+    await cluster.eventually(refused)
+    (leader,) = await sets.pods()
+    await cluster.kubelet.ready(leader)
+    found = await explaining.on_cluster(cluster.client, cluster.namespace, "llm", cluster.clock.now())
+    (group,) = (await sets.groups()).values()
+    assert (found.state, found.cause, found.group, found.pod) == (
+        State.BLOCKED,
+        "no-worker",
+        group.key,
+        f"{group.host}-1",
+    )
+    assert "exceeded quota: gpus" in found.paragraph
+
+
+async def test_a_rollout_that_takes_longer_than_its_deadline(cluster: TestCluster, sets: HashSets):
+    """What is on its way for so long is told as blocked, with what the Deployment says."""
+    await sets.running(replicas=2, size=1)
+    await cluster.patch(DEPLOYMENT, "llm", {"spec": {"progressDeadlineSeconds": 2}})
+    await sets.patch({"spec": {"leaderWorkerTemplate": {"workerTemplate": pod_template("slow")}}})
+
+    async def late() -> None:
+        condition = condition_of(await cluster.get(DEPLOYMENT, "llm"), "Progressing") or {}
+        assert condition.get("reason") == "ProgressDeadlineExceeded"
+
+    await cluster.eventually(late)
+    found = await explained(cluster, sets)
+    assert (found.state, found.cause) == (State.BLOCKED, "no-progress")
+    assert "The rollout waits for group " in found.paragraph
+    assert "Deployment llm has not come on within 2 s (ProgressDeadlineExceeded: ReplicaSet " in found.paragraph
