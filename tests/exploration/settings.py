@@ -76,8 +76,8 @@ def _changes(cluster: TestCluster, kind: Kind) -> Iterator[tuple[str, Obj]]:
 
 _KEY = re.compile(r"[0-9a-f]{40}")
 _HOST = re.compile(r"\bllm-[0-9a-f]{8}(-[0-9a-z]{4,10})?\b")
-"""What is named by a key; the revisions of a StatefulSet are too, by a hash of a template that has the key (a number of up to
-ten digits, while an ordinal has one or two)."""
+"""What is named by a key; the revisions of a StatefulSet are too, by a hash of a template that has the key (a number of
+up to ten digits, while an ordinal has one or two)."""
 
 
 def without_keys(text: str) -> str:
