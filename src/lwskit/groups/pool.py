@@ -7,16 +7,19 @@ came.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from lwskit.api import names
 from lwskit.groups import budget, gates, ownership
-from lwskit.groups.identity import is_leader, parse_ordinal
-from lwskit.groups.poolstate import NO_POOL, LeaderFacts, Place, PoolState, Tally
+from lwskit.groups.identity import has_hash_identity, is_leader, parse_ordinal
+from lwskit.groups.poolstate import NO_POOL, LeaderFacts, Line, Place, PoolState, Tally
 from lwskit.runtime.kinds import POD, Kind
 from lwskit.runtime.objects import Key, Obj, controller_of, is_deleting, is_true, key_of, labels_of, uid_of
 
+K = TypeVar("K", bound=Hashable)
 _ENDED = ("Succeeded", "Failed")
 
 
@@ -36,7 +39,7 @@ class _Group:
 class _Set:
     """The groups of one set."""
 
-    __slots__ = ("exhausted", "gated", "groups", "leaders", "state", "tallies", "torn_down")
+    __slots__ = ("ended", "exhausted", "gated", "groups", "leaders", "lines", "state", "taken", "tallies", "torn_down")
 
     def __init__(self) -> None:
         self.groups: dict[str, _Group] = {}
@@ -44,7 +47,9 @@ class _Set:
         self.tallies: dict[str, list[int]] = {}
         self.gated: dict[str, list[Place]] = {}
         self.exhausted: dict[str, list[Place]] = {}
-        self.torn_down = 0
+        self.lines: dict[tuple[str, str], list[Place]] = {}
+        self.taken: Counter[tuple[str, str]] = Counter()
+        self.torn_down = self.ended = 0
         self.state: PoolState | None = None
 
     def add(self, pod: _Pod) -> None:
@@ -71,6 +76,11 @@ class _Set:
         leader = pod.leader
         if leader is None:
             return
+        self.ended += step * (leader.ended and not leader.exhausted)
+        if leader.exhausted:
+            _place_in(self.exhausted, leader.revision, leader.place, step)
+        if not leader.maker:
+            return
         tally = self.tallies.setdefault(leader.revision, [0, 0, 0, 0])
         tally[0] += step
         tally[1] += step * (not leader.leaving)
@@ -78,10 +88,13 @@ class _Set:
         tally[3] += step * (leader.exhausted and leader.ready and not leader.leaving)
         if not tally[0]:
             del self.tallies[leader.revision]
+        line = (leader.revision, leader.maker)
+        self.taken[line] += step * (leader.exhausted or (leader.alive and not leader.gated))
+        if not self.taken[line]:
+            del self.taken[line]
         if leader.waits:
-            _place_in(self.gated, leader, step)
-        if leader.exhausted:
-            _place_in(self.exhausted, leader, step)
+            _place_in(self.gated, leader.revision, leader.place, step)
+            _place_in(self.lines, line, leader.place, step)
 
     def read(self) -> PoolState:
         """The state as it is now; made once for each change."""
@@ -90,21 +103,23 @@ class _Set:
                 {key: Tally(*counts) for key, counts in self.tallies.items()},
                 {key: tuple(row) for key, row in self.gated.items()},
                 {key: tuple(row) for key, row in self.exhausted.items()},
+                {key: Line(tuple(self.lines.get(key, ())), self.taken[key]) for key in {*self.lines, *self.taken}},
                 self.torn_down,
+                self.ended,
             )
         return self.state
 
 
-def _place_in(rows: dict[str, list[Place]], leader: LeaderFacts, step: int) -> None:
-    """Put a leader into the row of its revision, or with -1 take it out."""
-    row = rows.setdefault(leader.revision, [])
-    at = bisect.bisect_left(row, leader.place)
+def _place_in(rows: dict[K, list[Place]], key: K, place: Place, step: int) -> None:
+    """Put a leader into a row, or with -1 take it out."""
+    row = rows.setdefault(key, [])
+    at = bisect.bisect_left(row, place)
     if step > 0:
-        row.insert(at, leader.place)
+        row.insert(at, place)
     else:
         del row[at]
     if not row:
-        del rows[leader.revision]
+        del rows[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +205,15 @@ def _read(pod: Obj) -> _Pod | None:
 
 def facts_of(leader: Obj) -> LeaderFacts:
     """What counts of a leader pod."""
+    owner = controller_of(leader) if has_hash_identity(leader) else None
+    deleting = is_deleting(leader)
     return LeaderFacts(
         revision=ownership.revision_key(leader),
         place=place_of(leader),
+        maker=owner["uid"] if owner is not None else "",
         gated=gates.is_gated(leader),
-        leaving=is_deleting(leader) or has_ended(leader),
+        deleting=deleting,
+        ended=has_ended(leader) and not deleting,
         exhausted=budget.is_exhausted(leader),
         ready=is_true(leader, "Ready"),
     )

@@ -26,12 +26,21 @@ class LeaderFacts:
 
     revision: str
     place: Place
+    maker: str
+    """UID of the workload that made it and counts it; empty where none does, as for one that was let go or made by
+    hand, which takes nobody's place."""
     gated: bool
-    leaving: bool
-    """It is being deleted, or has ended: its ReplicaSet makes another one."""
+    deleting: bool
+    ended: bool
+    """Its containers are over for good, and it has not been deleted for that yet."""
     exhausted: bool
     """Its group has no restart left."""
     ready: bool
+
+    @property
+    def leaving(self) -> bool:
+        """Whether what made it makes another one."""
+        return self.deleting or self.ended
 
     @property
     def alive(self) -> bool:
@@ -58,25 +67,48 @@ class Tally:
     """Without a restart left, ready, and not being deleted."""
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The leaders of one revision that one workload has made: those at their gate, the oldest first, and how many
+    others take a place."""
+
+    gated: tuple[Place, ...] = ()
+    taken: int = 0
+    """Alive and not gated, or without a restart left."""
+
+    def rank(self, place: Place) -> int | None:
+        """Which of those at their gate a leader is, None if it is none of them."""
+        found = bisect.bisect_left(self.gated, place)
+        return found if found < len(self.gated) and self.gated[found] == place else None
+
+
 _NONE = Tally()
+_NOBODY = Line()
 
 
 @dataclass(frozen=True, slots=True)
 class PoolState:
     """All groups of a set.
 
-    `torn_down` groups have pods and no living leader. `gated` has the places of the leaders at their gate by revision,
-    `exhausted` those of leaders whose groups have no restart left; the oldest first.
+    `torn_down` groups have pods and no living leader; `ended` of them are those whose leader is over and not deleted
+    yet. `gated` has the places of the leaders at their gate by revision, `exhausted` those of leaders whose groups have
+    no restart left; the oldest first. `lines` has them by revision and maker.
     """
 
     tallies: Mapping[str, Tally] = field(default_factory=dict)
     gated: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
     exhausted: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
+    lines: Mapping[tuple[str, str], Line] = field(default_factory=dict)
     torn_down: int = 0
+    ended: int = 0
 
     def of(self, revision: str) -> Tally:
         """The leaders of one revision."""
         return self.tallies.get(revision, _NONE)
+
+    def line(self, revision: str, maker: str) -> Line:
+        """The leaders of one revision that the workload with that UID has made."""
+        return self.lines.get((revision, maker), _NOBODY)
 
     @property
     def leaders(self) -> int:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lwskit.api import names
-from lwskit.groups import gates, hashbudget, ownership, spec
+from lwskit.groups import gates, hashbudget, spec
 from lwskit.groups.identity import has_hash_identity, is_leader
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import MemberSnapshot
-from lwskit.groups.pool import place_of
-from lwskit.groups.poolstate import Place, PoolState
+from lwskit.groups.pool import facts_of
+from lwskit.groups.poolstate import LeaderFacts, PoolState
 from lwskit.groups.ports import LeaderBackend
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import Obj, annotations_of, key_of, ref_of, uid_of
@@ -59,30 +59,33 @@ def blocked_by(snapshot: MemberSnapshot, lws: Obj, leader: Obj, leaders: LeaderB
 def _standing(snapshot: MemberSnapshot, lws: Obj, leader: Obj, leaders: LeaderBackend) -> Standing:
     return standing(
         snapshot.pool,
-        ownership.revision_key(leader),
-        place_of(leader),
+        facts_of(leader),
         desired=leaders.observe(snapshot.workload).revision if snapshot.workload is not None else "",
         replicas=spec.replicas(lws),
         immediate=spec.replacement_policy(lws) == names.REPLACEMENT_IMMEDIATE,
     )
 
 
-def standing(pool: PoolState, revision: str, place: Place, *, desired: str, replicas: int, immediate: bool) -> Standing:
-    """Whether the gated leader in that place may be scheduled, of a set that wants `replicas` groups.
+def standing(pool: PoolState, leader: LeaderFacts, *, desired: str, replicas: int, immediate: bool) -> Standing:
+    """Whether a gated leader may be scheduled, of a set that wants `replicas` groups.
 
     `desired` is the leader workload's revision, empty if it is not known; `immediate` is the replacement policy. Each
-    group that is torn down keeps one leader waiting, the youngest first; under Immediate only those do which stay
-    because they have no restart left. Specification: 30 §7.
+    group that is torn down keeps one leader waiting, the youngest first; under Immediate only those do which stay:
+    because they have no restart left, or because their leader has ended and its recreation waits. No more leaders than
+    are wanted are let in of what one ReplicaSet has made; where one revision has two of them, a rollout goes on between
+    the two. Specification: 30 §7.
     """
+    revision, place = leader.revision, leader.place
     if desired and revision and desired != revision:
         return Standing(False, f"the leader is of revision {revision}, and revision {desired} replaces it")
-    rank = pool.rank(revision, place)
+    line = pool.line(revision, leader.maker)
+    rank = line.rank(place)
     if rank is None:
         return Standing(False, "the leader is not known to wait yet")
-    taken = pool.of(revision).admitted + len(pool.exhausted.get(revision, ()))
-    if taken + rank >= replicas:
-        return Standing(False, f"{replicas} groups are wanted, and there are {taken + rank} before this one")
-    blocked = pool.degraded if immediate else pool.torn_down
+    before = line.taken + rank
+    if before >= replicas:
+        return Standing(False, f"{replicas} groups are wanted, and there are {before} before this one")
+    blocked = pool.degraded + pool.ended if immediate else pool.torn_down
     if not blocked:
         return Standing(True)
     overall = pool.rank_among_all(revision, place, desired)

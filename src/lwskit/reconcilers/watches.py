@@ -183,8 +183,8 @@ class Watches:
         return self.pool.state_of(Key(pod["metadata"]["namespace"], ownership.set_name(pod))).torn_down > 0
 
     def _next_in_row(self, event: Update) -> Iterable[Request]:
-        """The gated leader that may be let in because one leader of its revision fewer is there to stay: no more than
-        are wanted are let in of a revision."""
+        """The gated leader that may be let in because one leader fewer of what its ReplicaSet made is there to stay:
+        no more of them than are wanted are let in."""
         pod = event.new
         if not (identity.is_leader(pod) and identity.has_hash_identity(pod)):
             return
@@ -193,10 +193,9 @@ class Watches:
         lws = self.sets.store.get(key)
         if lws is None or was.gated or not was.alive or not now.leaving or now.exhausted:
             return
-        pool = self.pool.state_of(key)
-        taken = pool.of(now.revision).admitted + len(pool.exhausted.get(now.revision, ()))
-        row, rank = pool.gated.get(now.revision, ()), spec.replicas(lws) - taken - 1
-        uid = row[rank].uid if 0 <= rank < len(row) else ""
+        line = self.pool.state_of(key).line(now.revision, now.maker)
+        rank = spec.replicas(lws) - line.taken - 1
+        uid = line.gated[rank].uid if 0 <= rank < len(line.gated) else ""
         yield from (_live(held) for held in self._held(*key) if uid_of(held) == uid)
 
     def _held(self, namespace: str, set_name: str) -> Sequence[Obj]:

@@ -41,8 +41,9 @@ def leader(
     created: int = 0,
     size: int = 3,
     condition: str = "",
+    maker: str = "rs",
 ) -> Obj:
-    """The leader of group i, made by a ReplicaSet `created` seconds after the others."""
+    """The leader of group i, made by a ReplicaSet `created` seconds after the others, or by nobody."""
     conditions = [{"type": "Ready", "status": str(ready)}, {"type": "ContainersReady", "status": str(ready)}]
     if condition:
         conditions.append({"type": names.GROUP_READY_GATE, "status": condition})
@@ -66,8 +67,8 @@ def leader(
                 **(MARK if exhausted else {}),
             },
             "ownerReferences": [
-                {"apiVersion": "apps/v1", "kind": REPLICA_SET.kind, "name": "x-rs", "uid": "rs", "controller": True}
-            ],
+                {"apiVersion": "apps/v1", "kind": REPLICA_SET.kind, "name": "x-rs", "uid": maker, "controller": True}
+            ][: bool(maker)],
         },
         "spec": {
             "hostname": f"x-{key(i)[:8]}",

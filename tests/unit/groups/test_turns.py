@@ -12,7 +12,7 @@ from lwskit.api import names
 from lwskit.groups import counters, gates, turns
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import MemberSnapshot
-from lwskit.groups.pool import place_of
+from lwskit.groups.pool import facts_of
 from lwskit.groups.turns import Standing
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import Obj
@@ -26,8 +26,7 @@ def standings(*pods: Obj, replicas: int = 3, desired: str = "r1", immediate: boo
     return {
         p["metadata"]["name"].rpartition("-")[2]: turns.standing(
             pool,
-            p["metadata"]["labels"][names.REVISION_LABEL],
-            place_of(p),
+            facts_of(p),
             desired=desired,
             replicas=replicas,
             immediate=immediate,
@@ -95,7 +94,7 @@ def test_leaders_of_the_wanted_revision_go_first() -> None:
 
 def test_a_leader_that_the_pool_does_not_have_waits() -> None:
     pool = pool_of(leader(0)).state_of(KEY)
-    found = turns.standing(pool, "r1", place_of(gated(1)), desired="r1", replicas=3, immediate=False)
+    found = turns.standing(pool, facts_of(gated(1)), desired="r1", replicas=3, immediate=False)
     assert (found.admitted, found.blocked) == (False, 0)
 
 
@@ -228,3 +227,28 @@ def test_without_a_limit_nothing_is_taken_over() -> None:
     lws = limited(f'{{"r1/{key(7)}":2}}')
     del lws["spec"]["leaderWorkerTemplate"]["maxGroupRestarts"]
     assert len(turn(gated(1), lws=lws).actions) == 1
+
+
+def test_a_rollout_between_two_replica_sets_of_one_revision_goes_on() -> None:
+    """What changes in the leaders' template without a new revision rolls groups, too; surge comes on top of them."""
+    old = [leader(i, maker="old") for i in range(3)]
+    assert admitted(*old, gated(3, maker="new"), replicas=3) == ["3"]
+    assert admitted(*old, gated(3, maker="old"), replicas=3) == []
+
+
+def test_a_leader_that_nobody_counts_takes_nobodys_place() -> None:
+    """Its ReplicaSet lost it, by a label or an orphaning deletion, and has made another one in its place."""
+    assert admitted(leader(0, maker=""), leader(1), leader(2), gated(3), replicas=3) == ["3"]
+    assert admitted(gated(4, maker=""), replicas=3) == []
+    led_by_another = leader(0)
+    del led_by_another["metadata"]["annotations"][names.GROUP_IDENTITY_ANNOTATION]
+    assert admitted(led_by_another, leader(1), leader(2), gated(3), replicas=3) == ["3"]
+
+
+def test_at_once_but_behind_a_leader_that_has_ended() -> None:
+    """Its recreation may wait, and until then its workers run on."""
+    over = leader(0, phase="Failed", ready=False)
+    found = standings(over, leader(1), gated(2), replicas=2, immediate=True)["2"]
+    assert (found.admitted, found.blocked) == (False, 1)
+    over["metadata"]["deletionTimestamp"] = "2026-10-20T09:59:00Z"
+    assert admitted(over, leader(1), gated(2), replicas=2, immediate=True) == ["2"]
