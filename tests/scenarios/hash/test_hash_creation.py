@@ -26,6 +26,7 @@ def owner_uid(obj: Obj) -> str:
     return owner["uid"]
 
 
+@pytest.mark.undisturbed("it waits for an event, which may die with its manager")
 async def test_a_new_set(cluster: TestCluster, sets: HashSets):
     """30 §18 lines 6, 10: one revision, a Deployment with its label, a headless Service, no StatefulSet of the name."""
     lws = await sets.create(replicas=3, size=2)
@@ -226,6 +227,7 @@ async def test_the_deletion_of_a_set(cluster: TestCluster, sets: HashSets):
     await cluster.eventually(gone)
 
 
+@pytest.mark.undisturbed("it waits for an event, which may die with its manager")
 async def test_the_template_may_say_more(cluster: TestCluster, sets: HashSets):
     """What a user's leader template has of its own stays: other gates, other readiness gates, a deletion cost."""
     template = pod_template(
