@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from lwskit.api import names
+from lwskit.runtime.client.transport import HttpRequest
 from lwskit.runtime.kinds import POD, SERVICE, STATEFUL_SET
 from lwskit.runtime.objects import Obj, controller_of
 from lwskit.testing.cluster import TestCluster
+from lwskit.testing.interceptors import matching
 from tests.scenarios.support import Sets
 from tests.scenarios.written import summary
 
@@ -127,6 +129,26 @@ async def test_the_service_of_a_group_comes_back(cluster: TestCluster, sets: Set
     await cluster.eventually(back)
     await sets.settled()
     assert await sets.pod_uids() == pods
+
+
+@pytest.mark.undisturbed("it counts requests")
+async def test_no_service_is_made_for_a_leader_that_is_gone_unseen(cluster: TestCluster, sets: Sets):
+    """The collector removes it at once, which would call for the next one, and so on while the cache is late."""
+    await sets.running(replicas=1, size=1, networkConfig=UNIQUE)
+    await sets.settled()
+
+    def lag(request: HttpRequest) -> float:
+        return 5.0 if request.path.endswith("/pods") else 0.0
+
+    connection = cluster.interceptors[0]
+    before = connection.count(matching("POST", "/services$"))
+    with cluster.slow_watches(lag):
+        await cluster.delete(POD, "llm-0", propagation="Background")
+        await cluster.clock.sleep(3.0)
+        # That of the next leader.
+        assert connection.count(matching("POST", "/services$")) == before + 1
+    await sets.ready()
+    assert await services(cluster) == ["llm-0"]
 
 
 def of_somebody_else(name: str) -> Obj:

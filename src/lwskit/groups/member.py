@@ -151,6 +151,8 @@ def _furnish(
     if spec.subdomain_policy(group_lws) == names.SUBDOMAIN_UNIQUE_PER_REPLICA:
         found = snapshot.service
         if found is None:
+            if (unsure := _bereft(snapshot, leader)) is not None:
+                return unsure
             actions.append(_service(lws, leader))
         elif problem := services.stale(found, leader):
             return _no_service_yet(lws, leader, found, problem)
@@ -186,11 +188,8 @@ def _furnish(
             actions += found.actions
             actions += readiness.written(leader, workers.observe(snapshot.workers).ready, snapshot.now)
             return plan(found.note, found.result)
-    elif snapshot.bereft == uid_of(leader) and (POD, key_of(leader)) not in snapshot.live:
-        # The collector removes workers after their leader, but the news of the two come in no order.
-        return NeedFresh(
-            ((POD, key_of(leader)),), "workers that are gone are made again only for a leader that is there"
-        )
+    elif (unsure := _bereft(snapshot, leader)) is not None:
+        return unsure
     if revision is None:
         return _without_revision(snapshot, lws, leader, leaders, tuple(actions))
     try:
@@ -213,6 +212,15 @@ def _furnish(
     actions.append(_workers(lws, leader, workers, workers.render(group)))
     actions += readiness.written(leader, False, snapshot.now)
     return plan(f"{group.replicas} workers are made for leader pod {name}")
+
+
+def _bereft(snapshot: MemberSnapshot, leader: Obj) -> NeedFresh | None:
+    """The look at a leader whose workers or Service have just gone: the collector removes them after it, but the news
+    of the two come in no order. What is made for a leader that is gone is removed at once, and so on without end."""
+    key = (POD, key_of(leader))
+    if snapshot.bereft != uid_of(leader) or key in snapshot.live:
+        return None
+    return NeedFresh((key,), "what is gone is made again only for a leader that is there")
 
 
 def _without_revision(

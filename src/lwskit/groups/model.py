@@ -303,6 +303,6 @@ class MemberSnapshot:
     node: Obj | None = None
     """The leader's Node, once a NeedFresh has asked for it."""
     bereft: str = ""
-    """UID of the leader whose workers have just gone, where that is why the decision is made."""
+    """UID of the leader whose workers or Service have just gone, where that is why the decision is made."""
     live: frozenset[tuple[Kind, Key]] = frozenset()
     """What was read live for this snapshot, found or not: the keys of earlier NeedFresh answers."""

@@ -54,7 +54,7 @@ OWNERLESS = "ownerless"
 class PodWork:
     """What a request about a pod carries along: its group, and the pod as last seen if it is gone.
 
-    `bereft` is the UID of the leader whose workers have just gone, where that is why the request is made.
+    `bereft` is the UID of the leader whose workers or Service have just gone, where that is why the request is made.
     """
 
     group: tuple[str, str]
@@ -153,7 +153,7 @@ class Watches:
         leader = owner["name"] if owner is not None and is_of(owner, POD) else name
         pod = self.pods.store.get(Key(namespace, leader))
         if pod is not None and identity.is_leader(pod):
-            yield _live(pod)
+            yield _live(pod, bereft=owner["uid"] if owner is not None else "")
 
     def freed_by_set(self, event: Event) -> Iterable[Request]:
         """The held leaders of a set; its kept workers too if it goes; all pods once restarts can be counted again."""
@@ -244,10 +244,10 @@ def _ownerless_values(pod: Obj) -> Sequence[str]:
     return (name,) if identity.parse_ordinal(pod["metadata"]["name"])[0] == name else ()
 
 
-def _live(pod: Obj) -> Request:
-    """The request about a pod that exists."""
-    meta = pod["metadata"]
-    return Request(meta["namespace"], meta["name"], POD.kind, uid_of(pod), payload=PodWork(group_of_pod(pod)))
+def _live(pod: Obj, bereft: str = "") -> Request:
+    """The request about a pod that exists; `bereft` as in `PodWork`."""
+    meta, work = pod["metadata"], PodWork(group_of_pod(pod), bereft=bereft)
+    return Request(meta["namespace"], meta["name"], POD.kind, uid_of(pod), payload=work)
 
 
 def _set_values(obj: Obj) -> Sequence[str]:
