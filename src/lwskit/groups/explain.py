@@ -240,6 +240,8 @@ class _Explaining:
             yield f"So it is with {len(pending) - _SHOWN} more."
 
     def _held(self, hold: Hold, groups: Groups, now: LeaderState, settings: rollout.Settings) -> Explanation:
+        if hold.cause is Cause.UPDATING and grouptrouble.outlived(self.looking, hold.group):
+            hold = holds.replacing(now, groups, settings, hold.group)
         counts = f"{self._counts(groups, settings)}; the partition is {now.partition}."
         told = f"{upper(holds.told(hold, settings))}."
         match hold.cause:

@@ -272,6 +272,14 @@ def _at_present(looking: Looking, ordinal: int) -> GroupTrouble | None:
     return of_workers(looking, ordinal, leader, workload)
 
 
+def outlived(looking: Looking, ordinal: int) -> bool:
+    """Whether a group works and is only no more what the set wants: it had no workers, which the newest size has."""
+    leader = looking.leader(ordinal)
+    if leader is None or ownership.revision_key(leader) == looking.newest() or not _is_ready(leader):
+        return False
+    return not is_deleting(leader) and of(looking, ordinal) is None
+
+
 def of_workers(looking: Looking, group: int | str, leader: Obj, workload: Obj | None) -> GroupTrouble | None:
     """Why the workers of a leader that is ready itself are not, None if nothing is found."""
     assert looking.scene.lws is not None

@@ -123,11 +123,11 @@ def find(now: LeaderState, groups: Groups, settings: rollout.Settings) -> Hold |
     tail = groups.finished_tail()
     unfinished = now.replicas - tail - 1
     if unfinished >= now.partition:
-        if not _stops(groups, unfinished):
-            return Hold(Cause.UPDATING, unfinished)
-        below = tuple(i for i in range(now.partition) if not groups[i].ready)
-        lasts = len(below) >= max(1, settings.max_unavailable + settings.max_surge)
-        return Hold(Cause.REPLACING, unfinished, below if lasts else ())
+        return (
+            replacing(now, groups, settings, unfinished)
+            if _stops(groups, unfinished)
+            else Hold(Cause.UPDATING, unfinished)
+        )
     if window >= wanted - settings.partition:
         return Hold(Cause.PARTITION) if settings.partition and _is_old(groups, settings.partition) else None
     if now.partition <= settings.partition:
@@ -142,6 +142,13 @@ def find(now: LeaderState, groups: Groups, settings: rollout.Settings) -> Hold |
     below = tuple(i for i in range(base) if not groups[i].ready)
     stop = next((i for i in range(min(start, len(groups) - 1), -1, -1) if _stops(groups, i)), -1)
     return Hold(Cause.FORMULA, stop, below)
+
+
+def replacing(now: LeaderState, groups: Groups, settings: rollout.Settings, group: int) -> Hold:
+    """The hold at a group that the update has reached, and whose leader the StatefulSet controller is to replace."""
+    below = tuple(i for i in range(now.partition) if not groups[i].ready)
+    lasts = len(below) >= max(1, settings.max_unavailable + settings.max_surge)
+    return Hold(Cause.REPLACING, group, below if lasts else ())
 
 
 def _stops(groups: Groups, ordinal: int) -> bool:

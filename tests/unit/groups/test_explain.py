@@ -129,6 +129,22 @@ def test_the_statefulset_takes_no_more_leaders_down() -> None:
     assert "group 2 is next and still of an older revision" in found.paragraph.lower()
 
 
+def test_so_also_where_a_group_does_not_count_as_ready_for_its_size() -> None:
+    """Its leader is ready, and of the size before it has no workers: the StatefulSet looks at leaders."""
+    cluster = small(2)
+    old = {**cluster.leaders}
+    cluster.make_ready(0, ready=False)
+    cluster.change(size=2)
+    cluster.settle()
+    # The StatefulSet controller has not replaced the leader that is ready.
+    cluster.leaders[1] = old[1]
+    cluster.workers.pop(1)
+    found = explained(scene_of(cluster))
+    assert (found.state, found.cause, found.group) == (State.BLOCKED, "replacing", 0)
+    assert "held by group 0, which the update has not reached" in found.paragraph
+    assert found.advice[-1].startswith("`kubectl -n ns delete pod x-1`")
+
+
 def test_a_missing_leader_and_why() -> None:
     cluster = small(2)
     cluster.remove(1)
