@@ -38,6 +38,11 @@ class OrdinalWorld(World):
     def place_of(self, leader: Obj) -> int:
         return ordinal_of(leader)
 
+    def works(self, group: Group, key: str) -> bool:
+        """Whether a group of an older revision is not ready only since it has no workers, as it was to have none."""
+        leader = self.pods[group.uid]
+        return group.key != key and is_true(leader, "Ready") and annotations_of(leader)[names.SIZE_ANNOTATION] == "1"
+
     def leaders_down(self) -> int:
         """How many leaders the StatefulSet controller counts as unavailable."""
         assert self.workload is not None

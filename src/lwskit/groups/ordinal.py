@@ -5,7 +5,7 @@ Specification: 20 §2, in its order.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from lwskit.api import names
 from lwskit.groups import budget, counters, ownership, revisions, rollout, setparts, spec, status, templates
@@ -56,13 +56,14 @@ def decide(snapshot: SetSnapshot, leaders: LeaderBackend) -> Decision:
     mine = revisions.own(lws, snapshot.revisions)
     revision = setparts.revision(lws, now, mine)
     ordinals = leaders.ordinals(snapshot.workload) if snapshot.workload is not None else range(0)
-    outdated = _outdated(snapshot, lws, revision.key) if now is None else ()
-    if outdated and (unsure := _unsure(snapshot, outdated)) is not None:
+    standing = _standing(snapshot, lws, revision.key) if now is None else {}
+    if (unsure := _unsure(snapshot, standing)) is not None:
         return unsure
     groups = snapshot.state.groups(revision.key, alone=spec.size(lws) == 1).arranged(ordinals)
     target = _target(snapshot, lws, now, groups.first(len(ordinals)), revision.changed)
-    if any(controller_of(leader) is None for leader in outdated):
-        target = rollout.adopted(rollout.Settings.of(lws), 1 + max(_standing(snapshot, lws)))
+    if any(controller_of(leader) is None for leader in standing.values()):
+        outdated = any(ownership.revision_key(leader) != revision.key for leader in standing.values())
+        target = rollout.adopted(rollout.Settings.of(lws), 1 + max(standing), outdated=outdated)
 
     actions: list[AnyAction] = [revision.create] if revision.create else []
     actions += _reclaimed(lws, target, ordinals)
@@ -119,28 +120,28 @@ def _target(snapshot: SetSnapshot, lws: Obj, now: LeaderState | None, asked: Gro
     return found if snapshot.known else rollout.held(found, now, settings, rollout.UNKNOWN_LEADERS)
 
 
-def _standing(snapshot: SetSnapshot, lws: Obj) -> dict[int, Obj]:
-    """The leaders by ordinal that a leader workload which is made now may take over."""
+def _standing(snapshot: SetSnapshot, lws: Obj, key: str) -> dict[int, Obj]:
+    """The leaders by ordinal that a leader workload which is made now may take over in the middle of a rollout: those
+    of another revision and surge. Others are as the set wants them."""
     found: dict[int, Obj] = {}
     for leader in snapshot.left:
         parent, ordinal = parse_ordinal(leader["metadata"]["name"])
-        if parent == lws["metadata"]["name"]:
+        if parent != lws["metadata"]["name"]:
+            continue
+        if ordinal >= spec.replicas(lws) or ownership.revision_key(leader) != key:
             found[ordinal] = leader
     return found
 
 
-def _outdated(snapshot: SetSnapshot, lws: Obj, key: str) -> Sequence[Obj]:
-    """Those of them that are of another revision."""
-    return [leader for leader in _standing(snapshot, lws).values() if ownership.revision_key(leader) != key]
-
-
-def _unsure(snapshot: SetSnapshot, outdated: Sequence[Obj]) -> NeedFresh | None:
+def _unsure(snapshot: SetSnapshot, standing: Mapping[int, Obj]) -> NeedFresh | None:
     """What to read live to know whether leaders of a workload that is gone are left behind or go after it, None if that
     is known: who deletes it without them takes their owner away before it goes, but the news come in no order."""
-    keys = [(POD, key_of(leader)) for leader in outdated]
-    if any(controller_of(leader) is None for leader in outdated) or not snapshot.live.isdisjoint(keys):
+    keys = [(POD, key_of(leader)) for leader in standing.values()]
+    if any(controller_of(leader) is None for leader in standing.values()) or not snapshot.live.isdisjoint(keys):
         return None
-    return NeedFresh(tuple(keys[:1]), "leaders of an older revision are left behind or go with their workload")
+    return (
+        NeedFresh(tuple(keys[:1]), "leaders in a rollout are left behind or go with their workload") if keys else None
+    )
 
 
 def _reclaimed(lws: Obj, target: rollout.Target, ordinals: Sequence[int]) -> list[AnyAction]:

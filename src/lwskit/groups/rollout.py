@@ -75,14 +75,14 @@ def _by_case(now: LeaderState | None, groups: Groups, settings: Settings, new_re
     return _with_surge(Target(partition, 0, why), now, settings, unfinished=left)
 
 
-def adopted(settings: Settings, standing: int) -> Target:
-    """The first target of a leader workload that takes over leaders of which some are of an older revision.
+def adopted(settings: Settings, standing: int, *, outdated: bool) -> Target:
+    """The first target of a leader workload that takes over leaders in the middle of a rollout.
 
-    They were left behind by a workload that was deleted without them: no group is touched before they are known, and
-    surge that is there stays. `standing` is one more than the highest ordinal of them.
+    They were left behind by a workload that was deleted without them: no group is touched before they are known, if one
+    is of an older revision, and surge that is there stays. `standing` is one more than the highest ordinal of them.
     """
     replicas = max(settings.replicas, min(standing, settings.burst))
-    partition = max(settings.replicas, settings.partition)
+    partition = max(settings.partition, settings.replicas if outdated else 0)
     return Target(partition, replicas, "leaders that are there are taken over before the rollout goes on with them")
 
 

@@ -671,7 +671,7 @@ def left_behind(cluster: SmallCluster, **owner: str) -> list[Obj]:
 def in_a_rollout() -> SmallCluster:
     """Groups 0 and 1 of three are of the template before, group 3 is surge."""
     lws = make_lws(replicas=3)
-    lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["maxSurge"] = 1
+    lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"] |= {"maxSurge": 1, "maxUnavailable": 0}
     cluster = settled(lws)
     cluster.change(image="b")
     cluster.settle()
@@ -702,7 +702,16 @@ def test_leaders_that_are_left_behind_are_taken_over_as_they_are() -> None:
 def test_of_the_newest_revision_they_need_no_rollout() -> None:
     cluster = settled(make_lws(replicas=3))
     assert taken_over(cluster, left_behind(cluster)) == (0, 3)
-    assert taken_over(cluster, left_behind(in_a_rollout())[2:]) != (0, 3)
+
+
+def test_surge_stays_while_others_are_not_ready() -> None:
+    """The update has reached all groups, and the last of them is not ready yet: surge may be one of the ready ones."""
+    cluster = in_a_rollout()
+    for group in (3, 2, 1):
+        cluster.make_ready(group)
+        cluster.settle()
+    assert cluster.target == (4, 0)
+    assert taken_over(cluster, left_behind(cluster)) == (0, 4)
 
 
 def test_leaders_that_go_with_their_workload_are_not_taken_over() -> None:
