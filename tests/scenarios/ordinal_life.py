@@ -6,15 +6,14 @@ import re
 from typing import ClassVar
 
 from lwskit.api import names
-from lwskit.cli import explaining, planning
+from lwskit.cli import explaining
 from lwskit.runtime.kinds import STATEFUL_SET
-from lwskit.runtime.objects import Obj, is_true, uid_of, version_of
-from lwskit.simulate import order as orders
+from lwskit.runtime.objects import Obj, is_true, version_of
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.nodes import Nodes
 from tests.scenarios.ordinal_laws import OrdinalLaws
 from tests.scenarios.ordinals import asked, stopped, unfinished
-from tests.scenarios.random_life import SET, Action, RandomLife, merged
+from tests.scenarios.random_life import SET, RandomLife
 from tests.scenarios.support import Sets
 from tests.scenarios.world import History
 
@@ -44,23 +43,6 @@ class OrdinalLife(RandomLife[OrdinalLaws]):
             return {}
         return {"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": self.rng.choice((0, 0, 1, 2, 3))}}}
 
-    async def edits_at_rest(self) -> None:
-        """An edit from a settled state, with nothing else until it has settled again: `plan` is held to its word."""
-        await self.rests(mend=False)
-        kind, body = self.edit()
-        live = await self.sets.live()
-        wanted = {**live, "spec": merged(live["spec"], body["spec"])}
-        now = self.cluster.clock.now()
-        report = await planning.on_cluster(self.cluster.client, wanted, orders.HIGHEST, now)
-        breaks = len(self.laws.breaks)
-        await self.put(kind, body)
-        await self.rests(mend=False)
-        self.counts["plans"] += 1
-        broken = [b for b in self.laws.breaks[breaks:] if b.case != "failures"]
-        warned = sorted(n.code for n in report.notices if n.code.startswith("floor-"))
-        self.counts["plans that warn of the floor"] += bool(warned)
-        assert not broken or warned, f"the plan did not warn: {broken}, {report}"
-
     async def interferes(self) -> None:
         """Another client writes to what the manager owns."""
         workload = self.laws.world.workload
@@ -76,20 +58,6 @@ class OrdinalLife(RandomLife[OrdinalLaws]):
         answer = await self.cluster.patch(STATEFUL_SET, SET, body)
         self.laws.foreign.add(version_of(answer))
         self.counts["interference"] += 1
-
-    def actions(self) -> dict[Action, int]:
-        found: dict[Action, int] = {}
-        for action, weight in super().actions().items():
-            found[action] = weight
-            if action == self.interferes:
-                found[self.orphans] = 4
-        return found
-
-    async def orphans(self) -> None:
-        """Another client deletes the leader workload and leaves its pods."""
-        if self.laws.world.workload is not None:
-            await self.cluster.delete(STATEFUL_SET, SET, "Orphan", uid=uid_of(self.laws.world.workload))
-            self.counts["leaders left behind"] += 1
 
     async def held(self, mend: bool) -> bool:
         """At rest: whether the hold of §6.5 applies, which is ended as `explain` says; else all is as it must be."""

@@ -8,11 +8,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from lwskit.api import names
+from lwskit.cli import planning
 from lwskit.embedded.controllers.kubelet_behaviour import CRASH, FAIL, READY_DELAY
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.errors import Conflict, Invalid, NotFound
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import Obj, labels_of, uid_of
+from lwskit.simulate import order as orders
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.laws import LEADER, RESTART, UNREADY, WORKER, Laws
 from tests.scenarios.life import Life
@@ -183,9 +185,23 @@ class RandomLife(Life, ABC, Generic[L]):
             await self.cluster.clock.sleep(self.rng.choice((0.0, 0.02, 0.3)))
             await self.look()
 
-    @abstractmethod
     async def edits_at_rest(self) -> None:
-        """An edit from a settled state, with nothing else until it has settled again: forecasts are held to it."""
+        """An edit from a settled state, with nothing else until it has settled again: `plan` is held to its word."""
+        await self.rests(mend=False)
+        kind, body = self.edit()
+        live = await self.sets.live()
+        wanted = {**live, "spec": merged(live["spec"], body["spec"])}
+        now = self.cluster.clock.now()
+        report = await planning.on_cluster(self.cluster.client, wanted, orders.HIGHEST, now)
+        breaks = len(self.laws.breaks)
+        await self.put(kind, body)
+        await self.rests(mend=False)
+        self.counts["plans"] += 1
+        broken = [b for b in self.laws.breaks[breaks:] if b.case != "failures"]
+        warned = sorted(n.code for n in report.notices if n.code.startswith("floor-"))
+        assert "floor-unexpected" not in warned, report
+        self.counts["plans that warn of the floor"] += bool(warned)
+        assert not broken or warned, f"the plan did not warn: {broken}, {report}"
 
     # Failures -----------------------------------------------------------------------------------------------------
 
@@ -266,6 +282,13 @@ class RandomLife(Life, ABC, Generic[L]):
     async def interferes(self) -> None:
         """Another client writes to what the manager owns."""
 
+    async def orphans(self) -> None:
+        """Another client deletes the leader workload and leaves what it has made."""
+        workload = self.laws.world.workload
+        if workload is not None:
+            await self.cluster.delete(self.laws.world.leaders, SET, "Orphan", uid=uid_of(workload))
+            self.counts["leaders left behind"] += 1
+
     async def loses_webhooks(self) -> None:
         with self.without_webhooks():
             await self.cluster.clock.sleep(self.rng.choice((0.2, 1.0, 3.0)))
@@ -291,6 +314,7 @@ class RandomLife(Life, ABC, Generic[L]):
             self.removes_node: 2,
             self.finds_node: 4,
             self.interferes: 4,
+            self.orphans: 4,
             self.loses_webhooks: 3,
             self.begin: 2,
         }

@@ -133,11 +133,6 @@ class HashLife(RandomLife[HashLaws]):
         self.laws.foreign.add(version_of(answer))
         self.counts["interference"] += 1
 
-    async def edits_at_rest(self) -> None:
-        await self.rests(mend=False)
-        await self.put(*self.edit())
-        await self.rests(mend=False)
-
     # Rest ---------------------------------------------------------------------------------------------------------
 
     def unready_groups(self) -> list[Group]:

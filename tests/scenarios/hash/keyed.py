@@ -62,7 +62,7 @@ class HashWorld(World):
 
     def is_mine(self, leader: Obj) -> bool:
         made = self.makers.get((controller_of(leader) or {}).get("uid", ""))
-        return made is not None and self.workload is not None and _owner(made) == uid_of(self.workload)
+        return made is not None and _owner(made) in ("", uid_of(self.workload) if self.workload is not None else "")
 
     def is_alone(self, leader: Obj) -> bool:
         return annotations_of(leader)[names.SIZE_ANNOTATION] == "1"

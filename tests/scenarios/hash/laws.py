@@ -27,6 +27,8 @@ class HashLaws(Laws[HashWorld]):
         """Since when news has reached no manager, or reached it late; None if it reaches one at once."""
         self._sees_since = 0.0
         self._asked: list[Asked] = []
+        self._gone: float | None = None
+        """Until when there was no Deployment, though there had been one."""
         self._sizes: dict[str, list[tuple[float, int]]] = defaultdict(list)
         """What each ReplicaSet was asked for, and when."""
         self._totals: list[tuple[float, int]] = [(0.0, 0)]
@@ -47,7 +49,10 @@ class HashLaws(Laws[HashWorld]):
 
     def _written(self, change: Change, before: Groups) -> None:
         if change.type == "DELETED":
+            self._gone = float("inf")
             return
+        if self._gone == float("inf"):
+            self._gone = change.at
         new, last = asked(change.obj, change.at), self._asked[-1] if self._asked else None
         if last is not None and last == Asked(last.at, *_fields(new)):
             return
@@ -141,7 +146,9 @@ class HashLaws(Laws[HashWorld]):
         assert names.POD_DELETION_COST_ANNOTATION not in annotations_of(pod)
         window = change.at - self._since(change.at)
         recent = self._recent(change.at, window)
-        assert key_of(pod) in {a.key for a in recent}, f"{name} is let in, of revision {key_of(pod)}: {recent}"
+        if self._gone is None or self._gone < self._since(change.at):
+            # Without a Deployment nobody knows which revision is wanted.
+            assert key_of(pod) in {a.key for a in recent}, f"{name} is let in, of revision {key_of(pod)}: {recent}"
         mine = [p for p in self.world.mine() if key_of(p) == key_of(pod) and not is_gated(p) and not is_deleting(p)]
         most = max(a.replicas for a in recent)
         assert len(mine) <= most, f"{name} is let in as one of {len(mine)} of its revision, more than {most}"
@@ -158,7 +165,9 @@ class HashLaws(Laws[HashWorld]):
     def _is_ready_with_its_group(self, old: Obj | None, change: Change) -> None:
         """30 §9: a leader becomes ready when its workers are, as far as the manager knows."""
         pod = change.obj
-        if not is_true(pod, "Ready") or (old is not None and is_true(old, "Ready")) or self.world.is_alone(pod):
+        if is_deleting(pod) or not is_true(pod, "Ready") or (old is not None and is_true(old, "Ready")):
+            return
+        if self.world.is_alone(pod):
             return
         workers = self.world.workers_of(pod)
         whole = change.at if workers is not None and is_whole(workers) else self._whole.get(change.uid)
@@ -188,7 +197,6 @@ class HashLaws(Laws[HashWorld]):
             return
         ready = self.world.serving()
         lost, self._ready_before = self._ready_before - ready, ready
-        self.counts["most ready"] = max(self.counts["most ready"], len(ready))
         if not lost:
             return
         by_themselves = {uid for uid in lost if self.causes[uid]}
