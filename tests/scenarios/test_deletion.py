@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.runtime.client.transport import HttpRequest
 from lwskit.runtime.errors import ApiError
 from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, SERVICE, STATEFUL_SET
 from lwskit.testing.cluster import TestCluster
+from lwskit.testing.interceptors import matching
 from tests.scenarios.support import Sets
 
 
@@ -66,6 +68,25 @@ async def test_a_set_of_the_same_name_starts_anew(cluster: TestCluster, sets: Se
     assert sorted(after) == sorted(before)
     assert not {p["metadata"]["uid"] for p in after.values()} & set(before.values())
     assert {p["spec"]["containers"][0]["image"] for p in after.values()} == {"img:v2"}
+
+
+@pytest.mark.undisturbed("it counts requests")
+async def test_nothing_is_made_for_a_set_that_is_gone_unseen(cluster: TestCluster, sets: Sets):
+    """The collector removes it at once, which would call for the next one, and so on while the cache is late."""
+    await sets.running(replicas=1, size=2)
+    await sets.settled()
+
+    def lag(request: HttpRequest) -> float:
+        return 5.0 if request.path.endswith("/leaderworkersets") else 0.0
+
+    connection = cluster.interceptors[0]
+    with cluster.slow_watches(lag):
+        await cluster.delete(LEADER_WORKER_SET, "llm", propagation="Background")
+        await cluster.eventually(lambda: cluster.gone(STATEFUL_SET, "llm"))
+        before = connection.count(verb="create"), connection.count(matching("PATCH", "statefulsets/llm$"))
+        await cluster.clock.sleep(3.0)
+        assert (connection.count(verb="create"), connection.count(matching("PATCH", "statefulsets/llm$"))) == before
+    assert await sets.pods() == {}
 
 
 async def test_a_leader_that_leaves_its_workers_behind(cluster: TestCluster, sets: Sets):

@@ -76,8 +76,12 @@ def nothing_to_do(snapshot: SetSnapshot, lws: Obj, now: LeaderState | None, lead
         return left_alone(snapshot, lws, leaders)
     where = (leaders.kind, key_of(lws))
     if now is None and lws.get("status") and where not in snapshot.live:
-        # One that lost its label is in no cache, and making it anew would take down whatever it leads.
-        return NeedFresh((where,), "leaders of a set that had some are made anew only if they are really gone")
+        # One that lost its label is in no cache, and making it anew would take down whatever it leads. And it may have
+        # gone with its set: what is made for one that is gone is removed at once, and so on without end.
+        keys = (where, (LEADER_WORKER_SET, key_of(lws)))
+        return NeedFresh(
+            keys, "leaders of a set that had some are made anew only if they are really gone, and it is not"
+        )
     return None
 
 

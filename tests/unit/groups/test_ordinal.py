@@ -14,6 +14,7 @@ import pytest
 
 from lwskit.api import names
 from lwskit.groups import ordinal, status
+from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import SetSnapshot, SetState
 from lwskit.groups.ports import Capability
 from lwskit.runtime.errors import ConfigurationError
@@ -68,7 +69,7 @@ def test_leaders_made_anew_leave_the_status_to_what_is_seen_of_them() -> None:
     lws = {**make_lws(), "status": stored}
     asked = ordinal.decide(SetSnapshot(now=NOW, lws=lws), LEADERS)
     assert isinstance(asked, NeedFresh)
-    assert asked.keys == ((LEADERS.kind, key_of(lws)),)
+    assert asked.keys == ((LEADERS.kind, key_of(lws)), (LEADER_WORKER_SET, key_of(lws)))
     plan = plan_of(SetSnapshot(now=NOW, lws=lws, live=frozenset(asked.keys)))
     assert not [a for a in plan.actions if isinstance(a, UpdateStatus)]
 
