@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from lwskit.api import names
+from lwskit.cli import planning
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import POD, REPLICA_SET
 from lwskit.runtime.objects import Obj, annotations_of, condition_of, is_deleting, is_true, labels_of
+from lwskit.simulate import order as orders
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.observer import Observer
 from tests.scenarios.hash.gating import gated, pass_a_second, stay
@@ -106,6 +108,10 @@ async def test_a_smaller_set_of_which_fewer_may_be_down(cluster: TestCluster, se
 
     await cluster.eventually(stalled)
     await sets.settled()
+    live = await sets.live()
+    smaller = {**live, "spec": {**live["spec"], "replicas": 3}}
+    plan = await planning.on_cluster(cluster.client, smaller, orders.HIGHEST, cluster.clock.now())
+    assert "floor-scale-down" in {notice.code for notice in plan.notices}
     await sets.scale(3)
     groups = await sets.has_groups(3, size=1)
     assert [group.ready for key, group in groups.items() if key in before] == [True]
