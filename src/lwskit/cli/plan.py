@@ -20,7 +20,12 @@ CLUSTER = "cluster"
 
 
 @click.command("plan")
-@click.option("-f", "--filename", metavar="FILE", required=True, help="The manifest to apply; - for standard input.")
+@click.option("-f", "--filename", metavar="FILE", help="The manifest to apply; - for standard input.")
+@click.option(
+    "--restart",
+    metavar="GROUP",
+    help="Instead of a manifest: a group in Hash mode that is recreated, by its leader's pod, host name, or key.",
+)
 @click.option(
     "--against",
     metavar="cluster|DUMP",
@@ -40,7 +45,8 @@ CLUSTER = "cluster"
 @click.pass_context
 def command(
     context: click.Context,
-    filename: str,
+    filename: str | None,
+    restart: str | None,
     against: str,
     namespace: str | None,
     ready_order: str | None,
@@ -49,6 +55,8 @@ def command(
     context_name: str | None,
 ) -> None:
     """Say what applying FILE would do: refused, nothing, or which groups go down and come up at each step.
+
+    With --restart, what follows when a group in Hash mode is recreated.
 
     Nothing is written. Exits with 1 if a set is refused or its rollout would stall.
     """
@@ -64,21 +72,28 @@ def command(
         order.parse(wanted)
     except order.OrderError as error:
         raise click.BadParameter(str(error), param_hint="--ready-order") from error
+    if (filename is None) == (restart is None):
+        raise click.UsageError("give either -f FILE or --restart GROUP")
     if filename == against == "-":
         raise click.UsageError("- can be given once: standard input ends when it has been read")
     if against != CLUSTER:
         refuse_beside("--against FILE", kubeconfig, context_name)
-    objects = manifests.read(filename)
     reports: list[Report] = []
     if against == CLUSTER:
         # Standard output is the plan's alone.
         logs.setup(context, "warn")
-        sets = planning.sets_of(objects, filename, namespace_of(namespace, kubeconfig, context_name))
-        work = planning.against_cluster(sets, wanted, kubeconfig, context_name, reports)
+        where = namespace_of(namespace, kubeconfig, context_name)
+        if restart is not None:
+            work = planning.restart_against_cluster(restart, where, wanted, kubeconfig, context_name, reports)
+        else:
+            sets = planning.sets_of(manifests.read(filename or ""), filename or "", where)
+            work = planning.against_cluster(sets, wanted, kubeconfig, context_name, reports)
         if run_until_interrupted(work):
             raise click.Abort
+    elif restart is not None:
+        reports = [planning.restart_in_dump(restart, namespace or DEFAULT_NAMESPACE, against, wanted)]
     else:
-        sets = planning.sets_of(objects, filename, namespace or DEFAULT_NAMESPACE)
+        sets = planning.sets_of(manifests.read(filename or ""), filename or "", namespace or DEFAULT_NAMESPACE)
         reports = planning.against_dump(sets, against, wanted)
     if output == "json":
         document: dict[str, Any] = {"plans": [as_data(report) for report in reports]}

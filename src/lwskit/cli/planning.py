@@ -10,6 +10,8 @@ from datetime import datetime
 from lwskit.api import names
 from lwskit.backends import registry
 from lwskit.cli import observed
+from lwskit.groups import drain as drains
+from lwskit.groups import ownership, spec
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.scene import Scene
 from lwskit.lint.findings import UNKNOWN_FIELD
@@ -19,7 +21,9 @@ from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.config import connect
 from lwskit.runtime.clock import RealClock
 from lwskit.runtime.errors import AlreadyExists, ApiError, ConfigurationError, Conflict, Forbidden, NotFound
-from lwskit.runtime.objects import Key, Obj
+from lwskit.runtime.kinds import POD
+from lwskit.runtime.objects import Key, Obj, is_of
+from lwskit.simulate import hashed_plan
 from lwskit.simulate import plan as plans
 from lwskit.simulate.edit import applied
 from lwskit.simulate.report import Notice, Report, refused
@@ -79,6 +83,49 @@ async def against_cluster(
             reports.append(await on_cluster(client, manifest, order, clock.now()))
     finally:
         await client.close()
+
+
+def restart_in_dump(group: str, namespace: str, path: str, order: str) -> Report:
+    """The plan for recreating a group, against a saved dump. Raises ConfigurationError, and DecisionError for a group
+    that is not there or goes already."""
+    objects, backends = observed.read_dump(path), registry.find()
+    pods = [o for o in objects if is_of(o, POD) and o["metadata"]["namespace"] == namespace]
+    leader = drains.find(pods, group)
+    scene = observed.scene_of(objects, namespace, ownership.set_name(leader), backends)
+    return _restart(scene, leader, order, observed.time_of(objects) or RealClock().now())
+
+
+async def restart_against_cluster(
+    group: str, namespace: str, order: str, kubeconfig: str | None, context: str | None, reports: list[Report]
+) -> None:
+    """Add the plan for recreating a group on a cluster to `reports`. Raises as `restart_on_cluster`, and
+    ConnectionFailed. When cancelled, the connection is closed.
+    """
+    clock = RealClock()
+    client = await connect(kubeconfig, context, user_agent=version.user_agent(), clock=clock)
+    try:
+        reports.append(await restart_on_cluster(client, group, namespace, order, clock.now()))
+    finally:
+        await client.close()
+
+
+async def restart_on_cluster(client: Client, group: str, namespace: str, order: str, now: datetime) -> Report:
+    """The plan for recreating the group that is called `group`. Raises DecisionError for one that is not there or goes
+    already, ConfigurationError and ApiError."""
+    leaders = f"{names.WORKER_INDEX_LABEL}={names.LEADER_INDEX}"
+    leader = drains.find(await client.list_all(POD, namespace, label_selector=leaders), group)
+    scene = await observed.look(client, namespace, ownership.set_name(leader), registry.find())
+    return _restart(scene, leader, order, now)
+
+
+def _restart(scene: Scene, leader: Obj, order: str, now: datetime) -> Report:
+    name, backends = leader["metadata"]["name"], registry.find()
+    if scene.lws is None or not spec.is_hashed(scene.lws):
+        raise ConfigurationError(
+            f"{name} leads no group of a set in Hash mode: elsewhere a group comes back under its own names, and there "
+            "is nothing to plan"
+        )
+    return hashed_plan.restarted(scene, name, order, backends.leaders_of(scene.lws), backends.workers, now)
 
 
 async def on_cluster(client: Client, manifest: Obj, order: str, now: datetime) -> Report:

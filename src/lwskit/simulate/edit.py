@@ -29,6 +29,8 @@ class Verdict(Enum):
     SCALES = "scales"
     ROLLS = "rolls"
     CREATES = "creates"
+    RESTARTS = "restarts"
+    """No edit: a group is recreated."""
 
 
 def applied(live: Obj | None, manifest: Obj) -> Obj:

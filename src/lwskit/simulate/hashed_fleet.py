@@ -139,7 +139,9 @@ class Fleet:
     def set_of(self, template: Obj) -> str:
         """The ReplicaSet of a template: labels and annotations name the revision and all that is not in it."""
         wanted = _marks(template)
-        return next((uid_of(s) for s in by_age(self.sets.values()) if _marks(s["spec"]["template"]) == wanted), "")
+        return next(
+            (uid_of(s) for s in by_age(self.sets.values()) if _marks(s["spec"].get("template") or {}) == wanted), ""
+        )
 
     # The Deployment and its ReplicaSets ---------------------------------------------------------------------------
 

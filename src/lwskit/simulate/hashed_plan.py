@@ -17,6 +17,7 @@ from lwskit.runtime.deployment_sizes import max_unavailable
 from lwskit.runtime.objects import Obj, is_deleting
 from lwskit.simulate import edit as edits
 from lwskit.simulate import order as orders
+from lwskit.simulate.edit import Verdict
 from lwskit.simulate.hashed_rollout import HashRollout, HashStep
 from lwskit.simulate.hashed_start import Start, observe, template_of
 from lwskit.simulate.report import ENOUGH, THE_EDIT, Notice, Outcome, Report, scaled_down
@@ -33,6 +34,18 @@ def plan(
     """The plan for storing `new`, a set with its defaults, in the scene; `ready_order` as for `order.parse`."""
     start = observe(scene, leaders, workers, now)
     return _Planning(scene, start, new, ready_order, leaders, now).report()
+
+
+def restarted(
+    scene: Scene, name: str, ready_order: str, leaders: LeaderBackend, workers: WorkerBackend, now: datetime
+) -> Report:
+    """The plan for recreating the group of the leader with that name, of a set that exists, as the failure of one of
+    its pods does. Raises DecisionError for a group that goes already or is not the set's."""
+    start = observe(scene, leaders, workers, now)
+    assert start.lws is not None
+    if not any(one.name == name and one.alive for one in start.groups):
+        raise DecisionError(f"no group of {scene.namespace}/{scene.name} that is there to stay is led by {name}")
+    return _Planning(scene, start, start.lws, ready_order or orders.LOWEST, leaders, now).restarted(name)
 
 
 class _Planning:
@@ -86,6 +99,30 @@ class _Planning:
             floor=floor,
             at_worst=worst,
             notices=(*notices, *ends),
+        )
+
+    def restarted(self, name: str) -> Report:
+        """What follows when a group is recreated."""
+        steps: list[HashStep] = []
+        restart(self.played, name, self.ready_order, steps)
+        outcome, ends = self._outcome()
+        worst: list[HashStep] = []
+        restart(HashRollout(self.start, self.leaders, self.now), name, orders.NEVER, worst)
+        total, pods = self.before
+        return Report(
+            namespace=self.scene.namespace,
+            name=self.scene.name,
+            verdict=Verdict.RESTARTS,
+            restarted=name,
+            assumed=orders.told(self.ready_order, hashed=True),
+            hash_steps=tuple(steps),
+            outcome=outcome,
+            replicas=spec.replicas(self.new),
+            ready_before=self.ready_before,
+            groups_before=total,
+            pods_before=pods,
+            at_worst=min([self.ready_before, *(s.ready for s in worst)]),
+            notices=tuple(ends),
         )
 
     def _rendered(self) -> Obj:
@@ -221,6 +258,15 @@ def play(played: HashRollout, new: Obj, ready_order: str, steps: list[HashStep])
     """
     played.edit(new)
     steps.append(played.settle(THE_EDIT))
+    follow(played, ready_order, steps)
+
+
+def restart(played: HashRollout, name: str, ready_order: str, steps: list[HashStep]) -> None:
+    """Recreate a group, and let groups be gone and become ready in the order, to the end. Adds the steps.
+
+    Raises DecisionError.
+    """
+    steps.append(played.settle(f"{name} fails", name))
     follow(played, ready_order, steps)
 
 

@@ -123,10 +123,6 @@ class HashRollout:
             self.fleet.remove(one)
         return [one.name for one in found]
 
-    def restart(self, name: str) -> None:
-        """A group is recreated, as after the failure of one of its pods: its leader is deleted."""
-        self.fleet.take_down(self.fleet.groups[name])
-
     # How it stands ------------------------------------------------------------------------------------------------
 
     @property
@@ -165,12 +161,18 @@ class HashRollout:
         groups = self.fleet.groups.values()
         return tuple(Standing(g.name, g.number, g.set_uid, g.gated, g.ready, g.going or g.kept, g.size) for g in groups)
 
-    def settle(self, event: str) -> HashStep:
-        """Let manager, Deployment and ReplicaSets act until none of them changes anything. Raises DecisionError."""
+    def settle(self, event: str, restarted: str = "") -> HashStep:
+        """Let manager, Deployment and ReplicaSets act until none of them changes anything. Raises DecisionError.
+
+        The group called `restarted` is recreated first, as after the failure of one of its pods: its leader is deleted.
+        """
         fleet = self.fleet
         fleet.later()
         before, written = {n: (g.alive, g.gated) for n, g in fleet.groups.items()}, self._written()
         left: dict[str, Leaving] = {}
+        if restarted:
+            left[restarted] = Leaving(restarted, "it is recreated", True)
+            fleet.take_down(fleet.groups[restarted])
         why, notes = "", ()
         # A leader is let in by one request; what the Deployment is told of an edit takes some.
         self._gates()

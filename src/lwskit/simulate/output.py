@@ -87,6 +87,8 @@ def headline(report: Report) -> str:
         case Verdict.SCALES:
             before = report.groups_before if report.wanted_before is None else report.wanted_before
             return f"scales from {before} to {_groups(report.replicas)}"
+        case Verdict.RESTARTS:
+            return f"recreates {report.restarted}, one of {_groups(report.replicas)}"
         case Verdict.METADATA:
             return f"metadata only; {_meanwhile(report, 'no pod is touched')}"
         case Verdict.NEXT_RESTART:

@@ -64,6 +64,8 @@ class Report:
     notices: tuple[Notice, ...] = field(default=())
     wanted_before: int | None = None
     """Groups wanted before the edit, where that is another number than `groups_before`."""
+    restarted: str = ""
+    """The group that is recreated, where that is what is planned."""
     at_worst: int | None = None
     """In Hash mode: the fewest ready groups if no group becomes ready at all."""
 

@@ -24,7 +24,7 @@ from lwskit.simulate.report import Report
 from lwskit.testing.cluster import ClusterOptions, TestCluster
 from tests.scenarios.hash.gating import WAIT
 from tests.scenarios.hash.playing import Class, Player, classes, foretold
-from tests.scenarios.hash.support import is_gated
+from tests.scenarios.hash.support import HashSets, is_gated
 from tests.scenarios.support import pod_template, set_object
 
 SETS = 24
@@ -163,6 +163,10 @@ class Play:
         await self.player.remember(self.stuck)
         for name in self.sets:
             await self.put(name)
+        return await self.followed(ways)
+
+    async def followed(self, ways: dict[str, str]) -> dict[str, list[list[Class]]]:
+        """Play each set to its end: how its groups stood after every event."""
         choose = {name: orders.parse(order) for name, order in ways.items()}
         found: dict[str, list[list[Class]]] = {name: [] for name in self.sets}
         acted = set(self.sets)
@@ -216,3 +220,24 @@ async def test_a_plan_is_what_comes_to_pass(cluster: TestCluster, seed: int) -> 
             wrong[f"{name} floor"] = ("explained", *text(report))
     assert not wrong, "\n".join(f"{k}: {v}" for k, v in wrong.items())
     assert {r.outcome.value for r in plans.values()} >= ({"done", "stalls"} if cluster.embedded else {"done"})
+
+
+@pytest.mark.parametrize("policy", [names.REPLACEMENT_POST_TERMINATION, names.REPLACEMENT_IMMEDIATE])
+async def test_a_planned_restart_is_what_comes_to_pass(cluster: TestCluster, sets: HashSets, policy: str) -> None:
+    """A pod of a group fails: the next group waits for the pods of this one, or does not."""
+    play = Play(cluster, 0, 0)
+    async with play.player.playing():
+        lws = await sets.running(replicas=3, size=2, template=held("img:1"), groupReplacementPolicy=policy, metadata={})
+        group, *_ = (await sets.groups()).values()
+        report = await planning.restart_on_cluster(
+            cluster.client, group.host, cluster.namespace, "", cluster.clock.now()
+        )
+        play.sets = {"llm": lws}
+        await play.player.remember({})
+        await cluster.kubelet.restart_container(group.workers[0]["metadata"]["name"])
+        seen = (await play.followed({"llm": orders.LOWEST}))["llm"]
+    assert [step.down[0].name if step.down else "" for step in report.hash_steps] == [group.name, "", ""]
+    assert report.hash_steps[0].let_in == (() if policy == names.REPLACEMENT_POST_TERMINATION else ("new 1",))
+    for number, (step, found) in enumerate(zip(report.hash_steps, seen, strict=True)):
+        assert same(step, found, cluster.embedded), (number + 1, foretold(step), found, *text(report))
+    assert (report.lowest, report.at_worst, report.outcome.value) == (2, 2, "done")

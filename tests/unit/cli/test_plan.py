@@ -14,12 +14,14 @@ from click.testing import CliRunner, Result
 from lwskit.api import names
 from lwskit.cli import explain
 from lwskit.cli.plan import command
+from lwskit.groups.model import DecisionError
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.objects import Obj
 from tests.unit.groups.hash_objects import deployment, hash_lws, leader
 from tests.unit.groups.small_cluster import SmallCluster
 from tests.unit.groups.test_victims import on, replica_set
 from tests.unit.simulate.scenes import objects_of, small
+from tests.unit.simulate.test_plan_hash import scene
 from tests.unit.simulate.test_rollout import edited
 
 
@@ -103,6 +105,33 @@ def test_ages_in_a_dump_count_up_to_its_latest_time(tmp_path: Path) -> None:
     assert f"  note: {goes} [scale-down]" in result.stdout.splitlines()
     explained = CliRunner().invoke(explain.command, ["x", "-n", "ns", "--from", str(file)])
     assert explained.stdout.splitlines()[-1] == f"S{goes[1:]}."
+
+
+def test_a_group_that_is_recreated(edit: Path, dump: Path, tmp_path: Path) -> None:
+    """By its leader, its host name or its key; only in Hash mode, and instead of a manifest."""
+    where = scene(2)
+    kinds = [("apps/v1", "Deployment", [where.workload]), ("apps/v1", "ReplicaSet", where.between)]
+    kinds += [("v1", "Pod", where.pods), ("apps/v1", "ControllerRevision", where.revisions)]
+    items = [
+        {"apiVersion": names.API_VERSION, "kind": names.KIND, **(where.lws or {})},
+        *({"apiVersion": version, "kind": kind, **obj} for version, kind, found in kinds for obj in found if obj),
+    ]
+    for item in items:
+        item["metadata"]["labels"] = {names.NAME_LABEL: "x", **(item["metadata"].get("labels") or {})}
+    file = tmp_path / "hash.yaml"
+    file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
+    for group in ("x-rs-1", "x-00000001", "00000001"):
+        result = run("--restart", group, "--against", file, "-n", "ns")
+        assert result.exit_code == 0, result.output
+        assert result.stdout.splitlines()[0] == "ns/x: recreates x-rs-1, one of 2 groups"
+    assert isinstance(run("--restart", "x-rs-7", "--against", file, "-n", "ns").exception, DecisionError)
+    refused = run("--restart", "x-1", "--against", dump, "-n", "ns").exception
+    assert isinstance(refused, ConfigurationError)
+    assert "x-1 leads no group of a set in Hash mode" in str(refused)
+    for arguments in ((), ("-f", edit, "--restart", "x-rs-1")):
+        result = run(*arguments, "--against", file)
+        assert result.exit_code == 2
+        assert "give either -f FILE or --restart GROUP" in result.output
 
 
 def test_json(edit: Path, dump: Path) -> None:

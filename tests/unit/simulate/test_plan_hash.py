@@ -11,9 +11,11 @@ import pytest
 
 from lwskit.api import names
 from lwskit.groups import revisions
+from lwskit.groups.model import DecisionError
 from lwskit.groups.scene import Scene
 from lwskit.runtime.objects import Obj, labels_of
 from lwskit.simulate.edit import Verdict
+from lwskit.simulate.hashed_plan import restarted
 from lwskit.simulate.output import as_data, text
 from lwskit.simulate.plan import plan
 from lwskit.simulate.report import Outcome, Report
@@ -269,6 +271,30 @@ class TestStalls:
         report = planned(where, edited(where, image="b", surge=0, down=1), "never")
         assert (report.lowest, report.floor) == (1, 2)
         assert "floor-unready-at-start" in codes(report)
+
+
+class TestRestart:
+    def planned(self, where: Scene, name: str) -> Report:
+        return restarted(where, name, "", HASHED, WORKERS, NOW)
+
+    def test_the_next_group_waits_until_this_one_is_gone(self) -> None:
+        report = self.planned(scene(2), "x-rs-1")
+        assert moves(report) == [
+            ("x-rs-1 fails", ["x-rs-1"], ("new 1",), (), 1, 2),
+            ("x-rs-1 is gone", [], (), ("new 1",), 1, 2),
+            ("new 1 is ready", [], (), (), 2, 2),
+        ]
+        assert next(text(report)) == "ns/x: recreates x-rs-1, one of 2 groups"
+        assert (report.outcome, report.lowest, report.at_worst, report.peak_groups) == (Outcome.DONE, 1, 1, 2)
+        assert not report.notices
+
+    def test_under_immediate_it_does_not(self) -> None:
+        report = self.planned(scene(2, groupReplacementPolicy=names.REPLACEMENT_IMMEDIATE), "x-rs-1")
+        assert (report.hash_steps[0].let_in, report.peak_groups) == (("new 1",), 3)
+
+    def test_a_group_that_is_none(self) -> None:
+        with pytest.raises(DecisionError, match="no group of ns/x that is there to stay is led by x-rs-7"):
+            self.planned(scene(2), "x-rs-7")
 
 
 class TestOtherEdits:
