@@ -30,6 +30,13 @@ def is_gated(pod: Mapping[str, Any]) -> bool:
     return any(gate.get("name") == names.GROUP_REPLACEMENT_GATE for gate in found)
 
 
+def is_unclaimed(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod is without the gate but has the deletion cost that came with it."""
+    return annotations_of(pod).get(names.POD_DELETION_COST_ANNOTATION) == names.GATED_DELETION_COST and not is_gated(
+        pod
+    )
+
+
 def with_gate(pod: Obj) -> Obj:
     """The pod with the gate behind those that it has; a Hash leader also with the cost that has it removed first.
 

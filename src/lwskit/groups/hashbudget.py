@@ -11,7 +11,7 @@ from collections.abc import Collection
 from lwskit.api import names
 from lwskit.groups import budget, counters, ownership, spec
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.groups.model import LeaderState, MemberSnapshot, SetSnapshot
+from lwskit.groups.model import DecisionError, LeaderState, MemberSnapshot, SetSnapshot
 from lwskit.groups.pool import place_of
 from lwskit.groups.poolstate import PoolState
 from lwskit.groups.ports import LeaderBackend
@@ -19,15 +19,18 @@ from lwskit.runtime.objects import Obj, annotations_of, key_of, uid_of
 from lwskit.runtime.plan import AnyAction, Modify, OnError, Plan
 
 
-def claim(snapshot: MemberSnapshot, lws: Obj, leader: Obj) -> tuple[AnyAction, ...]:
+def claim(snapshot: MemberSnapshot, lws: Obj, leader: Obj) -> tuple[AnyAction, ...] | None:
     """What gives a leader that is admitted the count of a group that is gone; nothing where there is none.
 
-    Raises DecisionError for counters that cannot be read.
+    None for counters that cannot be read: the count is taken over once they can be.
     """
     if not budget.counts_restarts(lws):
         return ()
     key = counters.key_of_group(leader)
-    found = counters.to_hand_over(counters.read(lws), key, snapshot.owned)
+    try:
+        found = counters.to_hand_over(counters.read(lws), key, snapshot.owned)
+    except DecisionError:
+        return None
     if not found:
         return ()
     return (
@@ -49,7 +52,7 @@ def pruned(snapshot: SetSnapshot, lws: Obj, now: LeaderState | None, plan: Plan,
     """
     if now is None or not annotations_of(lws).get(names.GROUP_RESTART_COUNTS_ANNOTATION):
         return plan
-    spare = _spare(lws, snapshot.pool, now.revision)
+    spare = _spare(lws, snapshot.pool, now.revision) + snapshot.unclaimed
 
     def gone(live: Obj) -> Collection[str]:
         found = counters.read(live)

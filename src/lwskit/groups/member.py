@@ -12,6 +12,7 @@ from lwskit.groups import (
     budget,
     gates,
     hashbudget,
+    interfered,
     ownership,
     placement,
     readiness,
@@ -70,7 +71,7 @@ def decide(
     if pod is None:
         return Plan(note="the pod is gone")
     if snapshot.deleted and is_leader(pod):
-        return Plan(note="a leader is gone; its workload makes the next one")
+        return interfered.vanished(snapshot, pod, workers.kind)
     for label in (names.NAME_LABEL, names.WORKER_INDEX_LABEL):
         if not labels_of(pod).get(label):
             raise DecisionError(f"{label} label is unexpected missing")
@@ -84,14 +85,18 @@ def decide(
     if is_leader(pod) and budget.is_exhausted(pod):
         released = hashbudget.unwanted if has_hash_identity(pod) else budget.unwanted
         return budget.reconcile_marked(snapshot, lws, pod, leaders, released)
-    stray = budget.release_stray(snapshot, pod) if not is_leader(pod) else None
-    if stray is not None:
-        return stray
+    if not is_leader(pod):
+        stray = budget.release_stray(snapshot, pod) or interfered.left_behind(snapshot, lws, pod, workers.kind)
+        if stray is not None:
+            return stray
     other = _other_kind(snapshot.leader, leaders)
     if other:
         return Plan(note=f"the group's leader is made by a {other}, which this manager does not serve")
     if is_leader(pod) and is_deleting(pod):
         return budget.release_unmarked(snapshot, pod) or _leaving(snapshot.workers, pod, workers)
+    let_in = interfered.ungated(snapshot, lws, pod) if is_leader(pod) else None
+    if let_in is not None:
+        return let_in
     verdict = restarts.judge(snapshot, pod, lws, workers.kind)
     if verdict.decision is not None:
         return verdict.decision
@@ -145,6 +150,9 @@ def _furnish(
     name = leader["metadata"]["name"]
     if annotations_of(leader).get(names.LEADER_NAME_ANNOTATION):
         return Plan((_misplaced(lws, leader),), note="the pod is a worker that looks like a leader")
+    without_key = interfered.unadmitted(lws, leader)
+    if without_key is not None:
+        return without_key
     revision = revisions.choose(revisions.own(lws, snapshot.revisions), ownership.revision_key(leader))
     group_lws = revisions.with_revision(lws, revision) if revision is not None else lws
     actions: list[AnyAction] = []
@@ -175,14 +183,15 @@ def _furnish(
     # In Hash mode the leader's Ready waits for its workers.
     wanted = "ContainersReady" if hashed else "Ready"
     if spec.startup_policy(lws) == names.STARTUP_LEADER_READY and not is_true(leader, wanted):
-        if snapshot.workers is not None and ownership.owned_by_leader(snapshot.workers, leader):
+        if snapshot.workers is not None:
             # A leader whose containers are not ready any more is not to be ready with them while its workers are not.
-            actions += readiness.written(leader, workers.observe(snapshot.workers).ready, snapshot.now)
+            own = ownership.owned_by_leader(snapshot.workers, leader)
+            actions += readiness.written(leader, own and workers.observe(snapshot.workers).ready, snapshot.now)
         return plan("workers are made when their leader is ready")
     topology, node_selector = spec.exclusive_topology(lws), None
     if snapshot.workers is not None:
         if hashed and not ownership.owned_by_leader(snapshot.workers, leader):
-            return _taken(snapshot.workers, leader, workers, tuple(actions))
+            return interfered.taken(lws, leader, snapshot.workers, workers.kind, snapshot.now, tuple(actions))
         if not _is_behind(snapshot.workers, leader, workers):
             found = standing.of(lws, leader, snapshot.workers, workers.kind)
             actions += found.actions
@@ -303,13 +312,6 @@ def _updated(lws: Obj, leader: Obj, workers: WorkerBackend, obj: Obj) -> Apply:
         manager=names.FIELD_MANAGER,
         on_failure=_event(lws, leader, names.EVENT_FAILED_UPDATE, failed, "Warning", names.ACTION_UPDATE),
     )
-
-
-def _taken(found: Obj, leader: Obj, workers: WorkerBackend, actions: tuple[AnyAction, ...]) -> Plan:
-    """The workers' name is made of the first digits of a key: two groups may have the same, or the former one goes."""
-    told = f"worker {workers.kind.kind.lower()} {key_of(found)} is not controlled by leader pod"
-    error = DecisionError(f"{told} {leader['metadata']['name']}; delete that pod to give its group another name")
-    return Plan(actions, Result(error=error), str(error))
 
 
 def _service(lws: Obj, leader: Obj) -> Create:

@@ -250,6 +250,9 @@ class SetSnapshot:
     owned: frozenset[str] = frozenset()
     """In Hash mode, where restarts have been counted: keys of the groups of the leader workload's revision that are
     alive or kept without a restart left."""
+    unclaimed: int = 0
+    """In Hash mode, where restarts have been counted: leaders that are not at their gate any more and may still take
+    over the count of a group that is gone."""
     led_by: str = ""
     """The kind that leads the set if it is none of this manager's; looked for only where there is no `workload`."""
     healthy: bool = True
@@ -296,7 +299,7 @@ class MemberSnapshot:
     pool: PoolState = NO_POOL
     """For a leader in Hash mode: all groups of the set."""
     owned: frozenset[str] = frozenset()
-    """For a leader at its gate in Hash mode, where restarts have been counted: keys of the groups of its revision that
+    """For a leader in Hash mode, where restarts have been counted: keys of the groups of its revision that
     are alive or kept without a restart left."""
     told: int = 0
     """For how many groups this process last said that the leader waits at its gate."""

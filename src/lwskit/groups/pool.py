@@ -226,7 +226,7 @@ def has_ended(pod: Obj) -> bool:
 
 def group_name(pod: Obj) -> str:
     """What tells a pod's group from others: its label; without one the workload of workers, or the leader itself."""
-    label = labels_of(pod).get(names.GROUP_INDEX_LABEL)
+    label = labels_of(pod).get(names.GROUP_INDEX_LABEL) or labels_of(pod).get(names.GROUP_KEY_LABEL)
     if label:
         return label
     owner = controller_of(pod)

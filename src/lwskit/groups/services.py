@@ -10,6 +10,7 @@ from typing import Any
 
 from lwskit.api import names
 from lwskit.groups import ownership
+from lwskit.groups.identity import has_hash_identity
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import POD, SERVICE
 from lwskit.runtime.objects import (
@@ -48,7 +49,11 @@ def stale(service: Mapping[str, Any], leader: Mapping[str, Any]) -> str:
         )
     if not is_controlled_by(service, POD, uid_of(leader)):
         told = f"Service {name} belongs to another object than leader pod {leader['metadata']['name']}"
-        return f"{told}; delete it or rename it, for the group needs its name" if is_foreign(service, leader) else told
+        if not is_foreign(service, leader):
+            return told
+        if has_hash_identity(leader):
+            return f"{told}; delete that pod to give its group another name"
+        return f"{told}; delete it or rename it, for the group needs its name"
     return ""
 
 

@@ -39,13 +39,18 @@ class Standing:
 
 
 def of(snapshot: MemberSnapshot, lws: Obj, leader: Obj, leaders: LeaderBackend) -> Turn:
-    """What to do about a gated leader. Raises DecisionError where the set's restart counters cannot be read."""
+    """What to do about a gated leader.
+
+    Where the set's restart counters cannot be read, it keeps its deletion cost until it takes over a count
+    (`interfered.ungated`).
+    """
     if not has_hash_identity(leader):
         blocked = gates.waits_for(leader, snapshot.set_pods)
         return _deferred(lws, leader, blocked, 0) if blocked else Turn(True, (_lifted(lws, leader),))
     found = _standing(snapshot, lws, leader, leaders)
     if found.admitted:
-        return Turn(True, (*hashbudget.claim(snapshot, lws, leader), _admitted(lws, leader)))
+        claimed = hashbudget.claim(snapshot, lws, leader)
+        return Turn(True, (*(claimed or ()), _admitted(lws, leader, settled=claimed is not None)))
     return _deferred(lws, leader, found.blocked, snapshot.told) if found.blocked else Turn(False, (), found.why)
 
 
@@ -116,11 +121,11 @@ def _lifted(lws: Obj, leader: Obj) -> Modify:
     )
 
 
-def _admitted(lws: Obj, leader: Obj) -> Patch:
+def _admitted(lws: Obj, leader: Obj, *, settled: bool) -> Patch:
     """Lift the gate of a leader in Hash mode, and take away the deletion cost that came with it: one request, for every
     group has a gate. The gates of others stay (specification: 30 §7 item 6)."""
     body: Obj = {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.GROUP_REPLACEMENT_GATE}]}}
-    if annotations_of(leader).get(names.POD_DELETION_COST_ANNOTATION) == names.GATED_DELETION_COST:
+    if settled and annotations_of(leader).get(names.POD_DELETION_COST_ANNOTATION) == names.GATED_DELETION_COST:
         body["metadata"] = {"annotations": {names.POD_DELETION_COST_ANNOTATION: None}}
     return Patch(
         why=_why(leader),

@@ -35,7 +35,8 @@ class HashReconciler(SetReconciler):
         counted = snapshot.workload is not None and names.GROUP_RESTART_COUNTS_ANNOTATION in annotations_of(lws)
         revision = ownership.revision_key(snapshot.workload or {"metadata": {}})
         owned = pool.owned(key, revision) if counted else frozenset[str]()
-        return replace(snapshot, pool=pool.state_of(key), owned=owned)
+        unclaimed = self.watches.unclaimed(key) if counted else 0
+        return replace(snapshot, pool=pool.state_of(key), owned=owned, unclaimed=unclaimed)
 
     def decide(self, snapshot: SetSnapshot) -> Decision:
         """What to do about it: pure."""

@@ -15,7 +15,6 @@ from lwskit.reconcilers.watches import (
     group_lane,
     is_gone,
     leader_changed,
-    owner_pod_requests,
     pod_requests,
     set_asks_otherwise,
     set_requests,
@@ -86,7 +85,7 @@ def group_controller(
     builder = Builder(GroupReconciler(watches, executor, clock, stats), clock=clock, rng=rng, name="pod")
     builder.watches(watches.pods, pod_requests)
     workers = watches.workloads[watches.backends.workers.kind]
-    builder.watches(workers, owner_pod_requests, watches.workers_concern_leader)
+    builder.watches(workers, watches.pods_of_workers, watches.workers_concern_leader)
     builder.watches(watches.pods, watches.freed_by_pod)
     for kind in dict.fromkeys(backend.kind for backend in watches.backends.leading):
         builder.watches(watches.workloads[kind], watches.freed_by_workload, workload_asks_otherwise)

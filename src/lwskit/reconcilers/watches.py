@@ -42,9 +42,11 @@ REVISIONS_OF_SETS = f"{OF_SETS},!controller.kubernetes.io/hash"
 for every group."""
 BY_SET = "set"
 BY_GROUP = "group"
+BY_HOST = "host"
+"""The index of leaders in Hash mode, by the name that their workers' workload and their Service have."""
 HELD = "held"
 """The index of pods that something else may set free, by set: kept ones, leaders that wait for their recreation or at
-their gate. All of a namespace are found under OF_ANY_SET."""
+their gate, and leaders let in that may still take over a count. All of a namespace are found under OF_ANY_SET."""
 OF_ANY_SET = ""
 OWNERLESS = "ownerless"
 """The index of leaders in Ordinal mode that nothing owns and that are not being deleted, by set."""
@@ -84,6 +86,7 @@ class Watches:
         self.workloads: dict[Kind, Informer] = {k: cache.informer(k, label_selector=OF_SETS) for k in kinds}
         self.pods.add_index(BY_GROUP, _group_values)
         self.pods.add_index(BY_SET, _set_values)
+        self.pods.add_index(BY_HOST, _host_values)
         self.pods.add_index(HELD, _held_values)
         self.pods.add_index(OWNERLESS, _ownerless_values)
         self.revisions.add_index(BY_SET, _set_values)
@@ -101,6 +104,25 @@ class Watches:
     def ownerless(self, key: Key) -> bool:
         """Whether a leader of a set in Ordinal mode has no owner: the leader workload is about to take it over."""
         return bool(self.pods.store.by_index(OWNERLESS, key.name, key.namespace))
+
+    def unclaimed(self, key: Key) -> int:
+        """How many leaders of a set in Hash mode are not at their gate any more and may still take over a count."""
+        return sum(_is_unclaimed(pod) for pod in self._held(key.namespace, key.name))
+
+    def pods_of_workers(self, event: Event) -> Iterable[Request]:
+        """The leaders that workers belong to or keep waiting for their name; in Hash mode a worker too, of those that
+        have no owner: the leader may be gone, and somebody has to tell."""
+        requests = dict.fromkeys(owner_pod_requests(event))
+        for workers in objects_of(event):
+            namespace, name = key_of(workers)
+            for leader in self._named(namespace, name):
+                requests.setdefault(Request(*key_of(leader), POD.kind, payload=PodWork(group_of_pod(leader))))
+            if controller_of(workers) is None and _is_of_key(workers) and not isinstance(event, Delete):
+                group = self.pods.store.by_index(BY_GROUP, "/".join(group_of_pod(workers)), namespace)
+                there = [p for p in group if not identity.is_leader(p) and not is_deleting(p)]
+                if there:
+                    requests[_live(min(there, key=lambda p: p["metadata"]["name"]))] = None
+        return requests
 
     def workers_concern_leader(self, event: Event) -> bool:
         """Whether an event about workers concerns their leader: they appeared, went or changed hands, or in Hash mode
@@ -145,15 +167,16 @@ class Watches:
         return requests
 
     def freed_by_service(self, event: Event) -> Iterable[Request]:
-        """The leader whose group needs the name of a Service that is gone: it may have waited for it."""
+        """The leaders whose groups need the name of a Service that is gone: they may have waited for it."""
         if not isinstance(event, Delete):
             return
         namespace, name = key_of(event.obj)
         owner = controller_of(event.obj)
         leader = owner["name"] if owner is not None and is_of(owner, POD) else name
-        pod = self.pods.store.get(Key(namespace, leader))
-        if pod is not None and identity.is_leader(pod):
-            yield _live(pod, bereft=owner["uid"] if owner is not None else "")
+        named = self.pods.store.get(Key(namespace, leader))
+        found = (*((named,) if named is not None else ()), *self._named(namespace, name))
+        bereft = owner["uid"] if owner is not None else ""
+        yield from dict.fromkeys(_live(pod, bereft) for pod in found if identity.is_leader(pod))
 
     def freed_by_set(self, event: Event) -> Iterable[Request]:
         """The held leaders of a set; its kept workers too if it goes; all pods once restarts can be counted again."""
@@ -201,6 +224,10 @@ class Watches:
     def _held(self, namespace: str, set_name: str) -> Sequence[Obj]:
         return self.pods.store.by_index(HELD, set_name, namespace)
 
+    def _named(self, namespace: str, name: str) -> Sequence[Obj]:
+        """The leaders in Hash mode whose groups need that name."""
+        return self.pods.store.by_index(BY_HOST, name, namespace)
+
     def when_recovered(self, tell: Callable[[Request], None]) -> None:
         """Ask for every set once all watches work again: what was held back meanwhile has no event of its own."""
 
@@ -233,8 +260,17 @@ def _group_values(pod: Obj) -> Sequence[str]:
 
 def _held_values(pod: Obj) -> Sequence[str]:
     pending = names.GROUP_RECREATE_PENDING_ANNOTATION in annotations_of(pod)
-    held = pending or budget.is_kept(pod) or gates.is_gated(pod)
+    held = pending or budget.is_kept(pod) or gates.is_gated(pod) or _is_unclaimed(pod)
     return (ownership.set_name(pod), OF_ANY_SET) if held else ()
+
+
+def _is_unclaimed(pod: Obj) -> bool:
+    leads = identity.is_leader(pod) and identity.has_hash_identity(pod)
+    return leads and gates.is_unclaimed(pod) and not is_deleting(pod)
+
+
+def _host_values(pod: Obj) -> Sequence[str]:
+    return (ownership.workers_name(pod),) if identity.is_leader(pod) and identity.has_hash_identity(pod) else ()
 
 
 def _ownerless_values(pod: Obj) -> Sequence[str]:

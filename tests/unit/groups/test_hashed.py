@@ -314,6 +314,11 @@ def test_counters_that_no_group_can_take_over_are_dropped() -> None:
     assert dropped(lws, kept, "r1") == [f"r1/{key(8)}", f"r1/{key(9)}"]
 
 
+def test_a_count_waits_for_a_leader_that_was_let_in_without_one() -> None:
+    lws = counting(hash_lws(), {f"r1/{key(7)}": 3, f"r1/{key(8)}": 1})
+    assert dropped(lws, [leader(0), leader(1)], "r1", unclaimed=1) == [f"r1/{key(8)}"]
+
+
 def test_counters_that_cannot_be_read_hold_up_nothing_else() -> None:
     lws = hash_lws()
     lws["metadata"]["annotations"] = {names.GROUP_RESTART_COUNTS_ANNOTATION: "[]"}

@@ -66,9 +66,18 @@ def test_pods_without_a_group_label_are_told_apart_by_their_owner() -> None:
     orphan, alone = worker(1), leader(2, leaving=True)
     for pod in (orphan, alone):
         del pod["metadata"]["labels"][names.GROUP_INDEX_LABEL]
+        del pod["metadata"]["labels"][names.GROUP_KEY_LABEL]
     nobody = copy.deepcopy(orphan)
     nobody["metadata"] |= {"uid": "nobody", "ownerReferences": []}
     assert pool_of(orphan, alone, nobody).state_of(KEY).torn_down == 3
+
+
+def test_pods_without_their_group_index_are_of_the_group_of_their_key() -> None:
+    led = leader(1)
+    del led["metadata"]["labels"][names.GROUP_INDEX_LABEL]
+    pool = pool_of(led, worker(1))
+    assert pool.state_of(KEY).torn_down == 0
+    assert pool.owned(KEY, "r1") == {key(1)}
 
 
 def test_sets_are_kept_apart_and_forgotten() -> None:

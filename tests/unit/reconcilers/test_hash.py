@@ -13,6 +13,7 @@ from lwskit.api import names
 from lwskit.backends.deployment import DeploymentLeaders
 from lwskit.backends.registry import Backends, find
 from lwskit.backends.statefulset import StatefulSetLeaders, StatefulSetWorkers
+from lwskit.groups import services
 from lwskit.groups.model import MemberSnapshot
 from lwskit.groups.ports import Capability
 from lwskit.reconcilers.group import GroupReconciler
@@ -108,6 +109,29 @@ def test_a_deployment_concerns_the_leaders_at_their_gates() -> None:
     assert asked(watching(plain).freed_by_workload, Create(live)) == []
 
 
+def test_workers_without_an_owner_concern_one_of_them_and_the_leaders_of_their_name() -> None:
+    lws = hash_lws()
+    owned = workers_of(lws, leader(1))
+    orphan = {**owned, "metadata": {**owned["metadata"], "ownerReferences": []}}
+    made = watching(leader(1), worker(1), worker(1, 2), worker(2))
+    name = f"x-{key(1)[:8]}"
+    assert asked(made.pods_of_workers, Create(owned)) == ["x-rs-1"]
+    assert asked(made.pods_of_workers, Create(orphan)) == [name, f"{name}-1", "x-rs-1"]
+    assert asked(made.pods_of_workers, Delete(orphan)) == [name, "x-rs-1"]
+    assert asked(watching(worker(1)).pods_of_workers, Update(owned, orphan)) == [name, f"{name}-1", "x-rs-1"]
+
+
+def test_what_takes_a_name_concerns_all_leaders_that_need_it() -> None:
+    """Two keys may begin alike: the second leader waits for what the first one's group has."""
+    first, second = leader(1), leader(2)
+    second["spec"]["hostname"] = first["spec"]["hostname"]
+    made = watching(first, second)
+    assert asked(made.pods_of_workers, Delete(workers_of(hash_lws(), first))) == ["x-rs-1", "x-rs-2"]
+    service = services.group_service(hash_lws(), {**first, "spec": {"subdomain": first["spec"]["hostname"]}})
+    assert asked(made.freed_by_service, Delete(service)) == ["x-rs-1", "x-rs-2"]
+    assert asked(made.freed_by_service, Create(service)) == []
+
+
 async def test_what_is_observed_of_a_set() -> None:
     lws = hash_lws()
     made = watching(leader(1), leader(2, gated=True), lws=lws, workload=deployment(lws))
@@ -116,7 +140,12 @@ async def test_what_is_observed_of_a_set() -> None:
     assert (seen.lws, seen.workload) == (lws, deployment(lws))
     assert (seen.pool.leaders, seen.pool.waiting, seen.owned) == (2, 1, frozenset())
     lws["metadata"]["annotations"] = {names.GROUP_RESTART_COUNTS_ANNOTATION: "{}"}
-    assert reconciler.observe(SET, {}).owned == {key(1), key(2)}
+    seen = reconciler.observe(SET, {})
+    assert (seen.owned, seen.unclaimed) == ({key(1), key(2)}, 0)
+    pod = leader(2, gated=True)
+    del pod["spec"]["schedulingGates"]
+    made = watching(leader(1), pod, lws=lws, workload=deployment(lws))
+    assert HashReconciler(made, object(), VirtualClock()).observe(SET, {}).unclaimed == 1  # type: ignore[arg-type]
     assert reconciler.observe(Request("ns", "y", "LeaderWorkerSet"), {}).lws is None
 
 
