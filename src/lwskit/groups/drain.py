@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from lwskit.api import names
-from lwskit.groups import spec
+from lwskit.groups import budget, ownership, spec
 from lwskit.groups import victims as going
 from lwskit.groups.identity import is_leader, parse_ordinal
 from lwskit.groups.model import DecisionError, Victim
@@ -63,9 +63,9 @@ def find(pods: Sequence[Obj], name: str) -> Obj:
     That is the leader's name, its host name, or the beginning of the group's key, of at least `SHORTEST` characters.
     Raises DecisionError if there is none, or are several.
     """
-    leaders = [pod for pod in pods if is_leader(pod)]
+    leaders = [pod for pod in pods if is_leader(pod) and ownership.set_name(pod)]
     for known in (_name, _host):
-        exact = [pod for pod in leaders if known(pod) == name]
+        exact = [pod for pod in leaders if name and known(pod) == name]
         if exact:
             return exact[0]
     found = [pod for pod in leaders if _key(pod).startswith(name)] if len(name) >= SHORTEST else []
@@ -96,6 +96,12 @@ def decide(scene: Scene, leader: Obj, now: datetime) -> Drain:
         raise DecisionError(f"LeaderWorkerSet {scene.name} is {'gone' if lws is None else 'being deleted'}")
     if workload is None:
         raise DecisionError(f"LeaderWorkerSet {scene.name} has no leaders yet")
+    if budget.is_exhausted(leader):
+        far = "to the groups that run" if spec.is_hashed(lws) else "below it"
+        raise DecisionError(
+            f"the group of {name} has no restart left and is kept: it goes when the set is scaled {far}, with a new "
+            f"template, or with annotation {names.RECOVER_ANNOTATION}=true on {name}, which has another one made"
+        )
     if not is_active(leader):
         raise DecisionError(f"the group of {name} goes already: its leader has ended or is being deleted")
     before = spec.replicas(lws)

@@ -109,6 +109,8 @@ WORKLOAD_REFUSED: Final = Code("LWS431", "workload-refused")
 HOST_NAME_OVERWRITTEN: Final = Code("LWS432", "host-name-overwritten")
 TEMPLATE_NAME_IGNORED: Final = Code("LWS433", "template-name-ignored")
 POD_REFUSED: Final = Code("LWS434", "pod-refused")
+NEVER_STARTS: Final = Code("LWS441", "pods-never-start")
+NEVER_READY: Final = Code("LWS442", "pods-never-ready")
 
 ROLLS_GROUPS: Final = Code("LWS501", "rolls-groups")
 AT_NEXT_RESTART: Final = Code("LWS502", "at-next-restart")

@@ -15,7 +15,9 @@ from lwskit.runtime.objects import annotations_of
 from lwskit.runtime.ranking import DELETION_COST
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.interceptors import matching
+from tests.scenarios.budgets import limited
 from tests.scenarios.hash.support import HashSets
+from tests.scenarios.hash.test_hash_budget import exhausts
 
 
 async def looked(cluster: TestCluster, name: str) -> Drain:
@@ -124,6 +126,18 @@ async def test_a_mark_that_cannot_be_taken_away_is_told(cluster: TestCluster, se
     with pytest.raises(ConfigurationError, match="you may not scale; and the deletion cost of pod") as told:
         await drained(cluster, drain, Client(wire))
     assert f"annotate pod {first} controller.kubernetes.io/pod-deletion-cost-`" in str(told.value)
+
+
+async def test_a_kept_group_is_not_drained(cluster: TestCluster, sets: HashSets):
+    """It does not go when the set is one smaller, and not by itself; a name that is none names nothing."""
+    await sets.running(replicas=2, size=2, group=limited(0))
+    first, _ = (await sets.groups()).values()
+    await exhausts(sets, first)
+    for name in (first.name, first.key[:8]):
+        with pytest.raises(DecisionError, match=f"the group of {first.name} has no restart left and is kept: it goes"):
+            await looked(cluster, name)
+    with pytest.raises(DecisionError, match="no group is called ''"):
+        await looked(cluster, "")
 
 
 async def test_writes_of_others_meanwhile_do_not_stop_it(cluster: TestCluster, sets: HashSets):

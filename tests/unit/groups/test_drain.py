@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lwskit.api import names
 from lwskit.groups import drain as drains
 from lwskit.groups.model import DecisionError
 from lwskit.groups.scene import Scene
@@ -53,6 +54,24 @@ def test_a_group_has_several_names() -> None:
 def test_a_name_that_is_none(name: str, text: str) -> None:
     with pytest.raises(DecisionError, match=text):
         drains.find([leader(1), leader(2), worker(1)], name)
+
+
+def test_only_leaders_of_sets_have_names() -> None:
+    """A variable that is not set names no group, not even one whose leader has no host name."""
+    stranger, bare = leader(1), leader(2)
+    stranger["metadata"]["labels"] = {names.WORKER_INDEX_LABEL: "0", names.GROUP_KEY_LABEL: key(1)}
+    del bare["spec"]["hostname"]
+    for name in ("", "x-rs-1", key(1)):
+        with pytest.raises(DecisionError, match="no group is called"):
+            drains.find([stranger, bare], name)
+
+
+def test_a_kept_group_does_not_go_by_itself() -> None:
+    pods = [on("n", leader(1, exhausted=True, leaving=True)), on("n", leader(2))]
+    kept = "the group of x-rs-1 has no restart left and is kept: it goes when the set is scaled"
+    assert refusal(scene(*pods), pods[0]).startswith(f"{kept} to the groups that run, with a new template, or with")
+    numbered = replace(scene(*pods), lws=make_lws(replicas=2))
+    assert refusal(numbered, pods[0]).startswith(f"{kept} below it, with a new template, or with annotation")
 
 
 def test_the_mark_makes_it_the_first() -> None:

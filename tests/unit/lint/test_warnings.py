@@ -19,6 +19,9 @@ LEADER = f"{TEMPLATE}.leaderTemplate"
 RACK = {f"{P}exclusive-topology": "rack"}
 TPU = {"resources": {"limits": {"google.com/tpu": 4}}}
 SUB_2 = {"subGroupSize": 2}
+GATED: dict[str, Any] = {"schedulingGates": [{"name": f"{P}group-replacement"}]}
+OTHER_GATE: dict[str, Any] = {"schedulingGates": [{"name": "example.com/gate"}]}
+READY: dict[str, Any] = {"readinessGates": [{"conditionType": f"{P}group-ready"}]}
 TWO_WITH_TPUS: list[dict[str, Any]] = [{"name": name, "image": "img:v1", **TPU} for name in "ab"]
 
 
@@ -367,6 +370,38 @@ CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"groupIdentity": "Hash", "leader": {"restartPolicy": "Never"}},
         {"groupIdentity": "Hash", "leader": {}},
     ),
+    (
+        "LWS441",
+        f"{WORKER}.spec.nodeName",
+        {"groupIdentity": "Hash", "worker": {"nodeName": "node-1"}},
+        {"groupIdentity": "Hash", "worker": {"nodeName": "node-1"}, "leader": {"nodeSelector": {"a": "b"}}},
+    ),
+    (
+        "LWS441",
+        f"{LEADER}.spec.nodeName",
+        {"groupIdentity": "Hash", "leader": {"nodeName": "node-1"}},
+        {"leader": {"nodeName": "node-1"}},
+    ),
+    ("LWS441", f"{WORKER}.spec.schedulingGates[0]", {"worker": GATED}, {"worker": OTHER_GATE}),
+    (
+        "LWS441",
+        f"{WORKER}.spec.schedulingGates[0]",
+        {"groupIdentity": "Hash", "worker": GATED},
+        {"groupIdentity": "Hash", "worker": GATED, "template": {"size": 1}},
+    ),
+    (
+        "LWS442",
+        f"{WORKER}.spec.readinessGates[0]",
+        {"groupIdentity": "Hash", "worker": READY},
+        {"groupIdentity": "Hash", "leader": READY},
+    ),
+    (
+        "LWS442",
+        f"{WORKER}.spec.readinessGates[0]",
+        {"groupIdentity": "Hash", "worker": READY, "template": {"size": 1}},
+        {"groupIdentity": "Hash", "template": {"size": 1}},
+    ),
+    ("LWS442", f"{LEADER}.spec.readinessGates[0]", {"leader": READY}, {"leader": {}}),
     (
         "LWS434",
         WORKER,

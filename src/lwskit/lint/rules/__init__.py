@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from lwskit.lint.findings import Fault
-from lwskit.lint.rules import claims, environment, lengths, pace, placement, policies, reserved, served, templates
+from lwskit.lint.rules import (
+    claims,
+    environment,
+    gates,
+    lengths,
+    pace,
+    placement,
+    policies,
+    reserved,
+    served,
+    templates,
+)
 from lwskit.lint.server import Server
 from lwskit.runtime.objects import Obj
 
@@ -18,6 +29,7 @@ _RULES: tuple[Callable[[Obj], Iterator[Fault]], ...] = (
     environment.check,
     claims.check,
     templates.check,
+    gates.check,
     served.check,
 )
 
