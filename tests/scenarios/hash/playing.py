@@ -23,6 +23,7 @@ from lwskit.runtime.objects import (
     is_true,
     labels_of,
     uid_of,
+    version_of,
 )
 from lwskit.simulate import order as orders
 from lwskit.simulate.hashed_rollout import HashStep
@@ -100,10 +101,12 @@ class Player:
         """Leaders that are deleted at their gate are on no node: nothing holds them."""
         while True:
             for pod in await self.cluster.list(POD):
-                if is_deleting(pod) and (self._over or is_gated(pod) or _key(pod) in self._gone):
-                    rest = [f for f in pod["metadata"].get("finalizers") or () if f != WAIT]
+                there = pod["metadata"].get("finalizers") or ()
+                if WAIT in there and is_deleting(pod) and (self._over or is_gated(pod) or _key(pod) in self._gone):
+                    rest = [f for f in there if f != WAIT]
+                    # Finalizers of others come and go meanwhile; the next look is soon.
                     with contextlib.suppress(NotFound, Conflict):
-                        body = {"metadata": {"finalizers": rest or None, "uid": uid_of(pod)}}
+                        body = {"metadata": {"finalizers": rest or None, "resourceVersion": version_of(pod)}}
                         await self.cluster.patch(POD, pod["metadata"]["name"], body)
             await asyncio.sleep(LOOK)
 
