@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from lwskit.api import names
 from lwskit.groups import identity
+from lwskit.manager import undertest
 from lwskit.manager.development import CONFIGURATIONS
 from lwskit.runtime.kinds import POD, STATEFUL_SET
 from lwskit.runtime.objects import (
@@ -20,7 +22,7 @@ from lwskit.runtime.objects import (
     labels_of,
     uid_of,
 )
-from lwskit.testing.cluster import TestCluster
+from lwskit.testing.cluster import Runnable, TestCluster
 from tests.scenarios.budgets import counts, limited
 from tests.scenarios.hash.gating import gated, lingering, stay
 from tests.scenarios.hash.support import Group, HashSets
@@ -112,7 +114,7 @@ async def test_workers_of_another_leader_make_no_ready_group(cluster: TestCluste
     assert set(await sets.has_groups(2, size=2)) == {first.key, other.key}
 
 
-async def held_up_by(sets: HashSets, former: Group, note: str) -> None:
+async def held_up_by(sets: HashSets, former: Group, note: str, size: int = 2) -> None:
     """A leader waits for what is left of a former group, of which a person is told; it goes on once that is deleted."""
     await sets.has_event("FailedCreate", note, type="Warning")
     (waiting,) = await gated(sets, 1)
@@ -120,7 +122,7 @@ async def held_up_by(sets: HashSets, former: Group, note: str) -> None:
     await sets.cluster.delete(STATEFUL_SET, former.host)
     await gone(sets, former)
     await sets.ready()
-    assert waiting.key in await sets.has_groups(2, size=2)
+    assert waiting.key in await sets.has_groups(2, size=size)
 
 
 async def test_workers_that_are_left_behind_are_told_of(cluster: TestCluster, sets: HashSets):
@@ -141,6 +143,30 @@ async def test_a_leader_that_goes_leaves_workers_that_were_not_its_own(cluster: 
     await cluster.delete(POD, former.name)
     left = f"worker statefulset {former.host} has no owner, and leader pod {former.name} is gone"
     await held_up_by(sets, former, f"{left}, whose group keeps its place as long; delete it")
+
+
+class TestManagers:
+    """What was done while no manager ran."""
+
+    @pytest.fixture
+    def cluster_runnables(self) -> Sequence[Runnable]:
+        """None: the test starts its managers itself."""
+        return ()
+
+    @pytest.mark.virtual_only("needs a time without any manager")
+    async def test_workers_that_were_left_behind_between_two_managers_are_told_of(
+        self, cluster: TestCluster, sets: HashSets
+    ):
+        """30 §7: the next manager sees no leader go, only workers that nobody removes."""
+        async with undertest.webhooks(cluster):
+            async with undertest.process(cluster):
+                await sets.running(replicas=2, size=3)
+                former, _ = (await sets.groups()).values()
+            await cluster.delete(POD, former.name, propagation="Orphan")
+            await sets.settled()
+            async with undertest.process(cluster):
+                left = f"worker statefulset {former.host} has no owner, and leader pod {former.name} is gone"
+                await held_up_by(sets, former, f"{left}, whose group keeps its place as long; delete it", size=3)
 
 
 async def test_a_leader_that_lost_its_label_is_told_of(cluster: TestCluster, sets: HashSets):
