@@ -301,8 +301,8 @@ class MemberSnapshot:
     owned: frozenset[str] = frozenset()
     """For a leader in Hash mode, where restarts have been counted: keys of the groups of its revision that
     are alive or kept without a restart left."""
-    told: int = 0
-    """For how many groups this process last said that the leader waits at its gate."""
+    told: bool = False
+    """Whether it was told already that this leader waits at its gate."""
     node: Obj | None = None
     """The leader's Node, once a NeedFresh has asked for it."""
     bereft: str = ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lwskit.api import names
 from lwskit.groups import gates, hashbudget, spec
-from lwskit.groups.identity import has_hash_identity, is_leader
+from lwskit.groups.identity import has_hash_identity
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import MemberSnapshot
 from lwskit.groups.pool import facts_of
@@ -46,19 +46,12 @@ def of(snapshot: MemberSnapshot, lws: Obj, leader: Obj, leaders: LeaderBackend) 
     """
     if not has_hash_identity(leader):
         blocked = gates.waits_for(leader, snapshot.set_pods)
-        return _deferred(lws, leader, blocked, 0) if blocked else Turn(True, (_lifted(lws, leader),))
+        return _deferred(lws, leader, blocked, told=False) if blocked else Turn(True, (_lifted(lws, leader),))
     found = _standing(snapshot, lws, leader, leaders)
     if found.admitted:
         claimed = hashbudget.claim(snapshot, lws, leader)
         return Turn(True, (*(claimed or ()), _admitted(lws, leader, settled=claimed is not None)))
-    return _deferred(lws, leader, found.blocked, snapshot.told) if found.blocked else Turn(False, (), found.why)
-
-
-def blocked_by(snapshot: MemberSnapshot, lws: Obj, leader: Obj, leaders: LeaderBackend) -> int:
-    """For how many groups a leader in Hash mode waits at its gate; 0 for any other leader."""
-    if not (is_leader(leader) and has_hash_identity(leader)):
-        return 0
-    return _standing(snapshot, lws, leader, leaders).blocked
+    return _deferred(lws, leader, found.blocked, told=snapshot.told) if found.blocked else Turn(False, (), found.why)
 
 
 def _standing(snapshot: MemberSnapshot, lws: Obj, leader: Obj, leaders: LeaderBackend) -> Standing:
@@ -99,10 +92,10 @@ def standing(pool: PoolState, leader: LeaderFacts, *, desired: str, replicas: in
     return Standing(True)
 
 
-def _deferred(lws: Obj, leader: Obj, blocked: int, told: int) -> Turn:
+def _deferred(lws: Obj, leader: Obj, blocked: int, *, told: bool) -> Turn:
     name = leader["metadata"]["name"]
     note = f"Leader pod {name} waits for {blocked} terminating group(s) to be removed before scheduling"
-    if told == blocked:
+    if told:
         return Turn(False, (), note)
     event = _event(lws, leader, names.EVENT_GROUP_REPLACEMENT_DEFERRED, note)
     return Turn(False, (Emit(why="a leader that is not scheduled says what it waits for", event=event),), note)

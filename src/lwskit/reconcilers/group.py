@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lwskit.api import names
-from lwskit.groups import gates, identity, member, ownership, restarts, turns
+from lwskit.groups import gates, identity, member, ownership, restarts
 from lwskit.groups.model import DecisionError, MemberSnapshot
 from lwskit.groups.poolstate import NO_POOL
 from lwskit.reconcilers.stats import SetStats
@@ -17,7 +17,7 @@ from lwskit.runtime.clock import Clock
 from lwskit.runtime.execute import Executor, Fresh, reconcile
 from lwskit.runtime.kinds import NAMESPACE, NODE, POD
 from lwskit.runtime.objects import Key, Obj, annotations_of, controller_of, labels_of, uid_of
-from lwskit.runtime.plan import Decision, Plan
+from lwskit.runtime.plan import Decision, Emit, Plan
 from lwskit.runtime.request import Request, Result
 
 
@@ -29,30 +29,30 @@ class GroupReconciler:
         self._executor = executor
         self._clock = clock
         self._stats = stats or SetStats()
-        self._told: dict[str, int] = {}
-        """For how many groups each leader in Hash mode at its gate was last said to wait, by UID."""
+        self._told: set[str] = set()
+        """The leaders at their gate that were said to wait, by UID."""
 
     async def __call__(self, request: Request) -> Result:
         """Observe, decide, execute. Raises what the decision or a request raises; cancelling ends it between writes."""
 
         def done(snapshot: MemberSnapshot, plan: Plan) -> None:
-            self._remember(snapshot)
+            self._remember(snapshot, plan)
             if cause := restarts.cause(snapshot, plan):
                 self._stats.restarted(Key(request.namespace, ownership.set_name(snapshot.pod or {})), cause)
 
         return await reconcile(lambda fresh: self.observe(request, fresh), self.decide, self._executor, done=done)
 
-    def _remember(self, snapshot: MemberSnapshot) -> None:
-        """Note what a leader at its gate was last said to wait for; others are forgotten."""
-        if snapshot.pod is None:
+    def _remember(self, snapshot: MemberSnapshot, plan: Plan) -> None:
+        """Note that a leader was said to wait at its gate, until it waits no more."""
+        pod = snapshot.pod
+        if pod is None:
             return
-        lws, blocked = snapshot.lws, 0
-        if lws is not None and not snapshot.deleted and gates.is_gated(snapshot.pod):
-            blocked = turns.blocked_by(snapshot, lws, snapshot.pod, self._watches.backends.leaders_of(lws))
-        if blocked:
-            self._told[uid_of(snapshot.pod)] = blocked
-        else:
-            self._told.pop(uid_of(snapshot.pod), None)
+        if snapshot.deleted or not gates.is_gated(pod):
+            self._told.discard(uid_of(pod))
+        elif names.EVENT_GROUP_REPLACEMENT_DEFERRED in (
+            action.event.reason for action in plan.actions if isinstance(action, Emit)
+        ):
+            self._told.add(uid_of(pod))
 
     def decide(self, snapshot: MemberSnapshot) -> Decision:
         """What to do about it: pure."""
@@ -91,7 +91,7 @@ class GroupReconciler:
             set_pods=self._pods_of_set(set_key) if is_leader and not hashed and gates.is_gated(pod) else (),
             pool=watches.pool.state_of(set_key) if hashed else NO_POOL,
             owned=watches.pool.owned(set_key, ownership.revision_key(pod)) if hashed and counted else frozenset(),
-            told=self._told.get(uid_of(pod), 0),
+            told=uid_of(pod) in self._told,
             node=read(fresh, NODE, Key("", (pod.get("spec") or {}).get("nodeName", ""))),
             bereft=work.bereft if work is not None else "",
             live=frozenset(fresh),

@@ -238,14 +238,15 @@ class Disturber:
         if disturbance.dies == "before":
             self._kill(interceptor, disturbance.away)
         elif disturbance.error is not None and not disturbance.after:
-            raise disturbance.error
+            # The same object is raised again and again: what it went through before would be kept, with its clusters.
+            raise disturbance.error.with_traceback(None)
         response = await send(request)
         if disturbance.dies == "after":
             self._kill(interceptor, disturbance.away)
         elif disturbance.dies == "between":
             asyncio.get_running_loop().call_later(BETWEEN, self._kill, interceptor, 0.0)
         elif disturbance.error is not None:
-            raise disturbance.error
+            raise disturbance.error.with_traceback(None)
         elif disturbance.name in ("cut", "relist"):
             self._cut(disturbance.name == "relist")
         return response
