@@ -177,6 +177,12 @@ class Explaining:
         about = self._first()
         if about is not None and not about.trouble.passes:
             return self._troubled(about, counts, found)
+        if workload["spec"].get("paused") and found.updating:
+            target = f"deployment/{self.scene.name} -n {self.scene.namespace}"
+            advice = f"let it go on with `kubectl rollout resume {target}`"
+            text = f"{self._there} is paused, so it makes no group of another template."
+            lost = self._lost(now.revision)
+            return self._said(State.BLOCKED, "paused", counts, text, lost, waits="somebody", advice=(advice,))
         said = self._failure(workload)
         if said:
             text = f"{self._there} cannot make what it should: {said}."
@@ -222,6 +228,8 @@ class Explaining:
     def _troubled(self, about: GroupTrouble, counts: str, found: hashed.Counts, late: str = "") -> Explanation:
         what = "the rollout" if found.updating else "the set"
         short, code = f"{str(about.group)[:8]}…", about.trouble.code
+        assert self.scene.workload is not None
+        lost = self._lost(self.looking.leaders.observe(self.scene.workload).revision)
         pod = f"Pod {about.pod} {about.trouble.text}." if about.pod else f"{upper(about.trouble.text)}."
         pod = f"{upper(about.sentence)}." if about.sentence else pod
         waits = f"group {about.group} to become ready"
@@ -230,16 +238,29 @@ class Explaining:
             return self._said(State.PROGRESSING, code, counts, sentence, pod, waits="the back-off", about=about)
         if not about.trouble.passes:
             sentence = f"Group {short} holds {what}."
-            return self._said(State.BLOCKED, code, counts, sentence, pod, waits=waits, advice=about.advice, about=about)
-        sentence = f"{upper(what)} waits for group {short}, which is on its way."
-        if late:
             return self._said(
-                State.BLOCKED, "no-progress", counts, sentence, pod, late, waits=waits, advice=about.advice, about=about
+                State.BLOCKED, code, counts, sentence, pod, lost, waits=waits, advice=about.advice, about=about
             )
+        sentence = f"{upper(what)} waits for group {short}, which is on its way."
         passes = f"It goes on by itself once group {short} is ready."
+        if code == _GATE:
+            # That this group gets ready is what is waited for, not what ends the wait.
+            sentence, passes = f"{upper(what)} waits for group {short}, whose leader is not let in yet.", ""
+        state, cause = State.PROGRESSING, code
+        if late:
+            state, cause, passes = State.BLOCKED, "no-progress", late
         return self._said(
-            State.PROGRESSING, code, counts, sentence, pod, passes, waits=waits, advice=about.advice, about=about
+            state, cause, counts, sentence, pod, passes, lost, waits=waits, advice=about.advice, about=about
         )
+
+    def _lost(self, desired: str) -> str:
+        """How many groups of a former template were lost during the update; nobody replaces them meanwhile (30 §7)."""
+        gated = self.scene.pool.gated
+        count = sum(len(row) for revision, row in gated.items() if revision != desired) if desired else 0
+        if not count:
+            return ""
+        groups = "1 group of the former template was" if count == 1 else f"{count} groups of the former template were"
+        return f"{groups} lost meanwhile, to be replaced only if you go back to that template or the update goes on."
 
     def _is_whole(self, about: GroupTrouble) -> bool:
         """Whether the group's leader is ready."""
@@ -307,11 +328,28 @@ class Explaining:
         pods = list(self._in_the_way())
         if not pods:
             return Trouble(_GATE, text, passes=True)
+        left = self._left_behind(pods)
+        if left:
+            return Trouble(_GATE, f"{text}; {left}")
         there = ", ".join(pod["metadata"]["name"] for pod in pods[:_SHOWN])
         more = f" and {len(pods) - _SHOWN} more" if len(pods) > _SHOWN else ""
         found = next((t for pod in pods if (t := podtrouble.of(pod, ())) is not None and not t.passes), None)
         kept = f"; {pods[0]['metadata']['name']} {found.text}" if found is not None else ""
         return replace(Trouble(_GATE, f"{text}; still there: {there}{more}{kept}"), passes=found is None)
+
+    def _left_behind(self, pods: Iterable[Obj]) -> str:
+        """Of pods that are in the way, what nobody removes: that of workers without an owner; empty if all go."""
+        for pod in pods:
+            owner = controller_of(pod)
+            workers = self.looking.workload_named(owner["name"]) if owner is not None else None
+            if is_deleting(pod) or is_leader_pod(pod):
+                continue
+            if owner is None:
+                return f"pod {pod['metadata']['name']} has no owner and its leader is gone; delete it"
+            if workers is not None and uid_of(workers) == owner["uid"] and controller_of(workers) is None:
+                kind, name = workers.get("kind") or owner["kind"], workers["metadata"]["name"]
+                return f"{kind} {name} has no owner and the leader of its pods is gone; delete it"
+        return ""
 
     def _in_the_way(self) -> Iterable[Obj]:
         """The pods of groups that have no living leader any more."""

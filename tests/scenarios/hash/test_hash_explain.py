@@ -265,3 +265,45 @@ async def test_a_rollout_that_takes_longer_than_its_deadline(cluster: TestCluste
     assert (found.state, found.cause) == (State.BLOCKED, "no-progress")
     assert "The rollout waits for group " in found.paragraph
     assert "Deployment llm has not come on within 2 s (ProgressDeadlineExceeded: ReplicaSet " in found.paragraph
+
+
+async def test_a_paused_deployment(cluster: TestCluster, sets: HashSets):
+    """Nobody but who paused it lets it go on; groups that are lost meanwhile are told of."""
+    await sets.running(replicas=2, size=1)
+    first, _ = (await sets.groups()).values()
+    await cluster.patch(DEPLOYMENT, "llm", {"spec": {"paused": True}})
+    await sets.set_image("img:v2")
+    found = await explained(cluster, sets)
+    assert (found.state, found.cause) == (State.BLOCKED, "paused")
+    assert "Deployment llm is paused, so it makes no group of another template. Let it go on" in found.paragraph
+    assert f"kubectl rollout resume deployment/llm -n {cluster.namespace}" in found.paragraph
+    await cluster.delete(POD, first.name)
+    await gated(sets, 1)
+    found = await explained(cluster, sets)
+    assert found.cause == "paused"
+    lost = "1 group of the former template was lost meanwhile, to be replaced only if you go back to that template or"
+    assert f"{lost} the update goes on." in found.paragraph
+
+
+async def test_workers_that_were_left_behind(cluster: TestCluster, sets: HashSets):
+    """A leader waits for a group that nobody removes: it does not go on by itself."""
+    await sets.running(replicas=2, size=2)
+    first, _ = (await sets.groups()).values()
+    await cluster.delete(POD, first.name, propagation="Orphan")
+    (waiting,) = await gated(sets, 1)
+    found = await explained(cluster, sets)
+    assert (found.state, found.cause, found.pod) == (State.BLOCKED, "group-replacement", waiting.name)
+    assert f"StatefulSet {first.host} has no owner and the leader of its pods is gone; delete it" in found.paragraph
+    await cluster.delete(STATEFUL_SET, first.host)
+    await sets.ready()
+
+
+async def test_a_leader_that_is_one_too_many(cluster: TestCluster, sets: HashSets):
+    """That it gets ready is not what ends its wait."""
+    await sets.running(replicas=1, size=2)
+    (group,) = (await sets.groups()).values()
+    async with lingering(cluster, group):
+        await cluster.delete(POD, group.name)
+        await gated(sets, 1)
+        found = await explained(cluster, sets)
+        assert "goes on by itself" not in found.paragraph
