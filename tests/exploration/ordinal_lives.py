@@ -86,10 +86,10 @@ async def rollout_up_to_a_partition(d: Driver) -> None:
 
 async def rollout_that_is_taken_back(d: Driver) -> None:
     await d.create(replicas=3, size=2)
-    await d.image("img:v2")
+    await d.edit(workerTemplate=template("img:v2", nodeSelector={"no": "where"}))
     await d.begun("img:v2")
-    await d.a_while(1.0)
-    await d.image("img:v1")
+    await d.a_while()
+    await d.edit(workerTemplate=template("img:v1", nodeSelector=None))
     await d.a_while()
 
 
