@@ -15,6 +15,9 @@ ONE: dict[str, Any] = {"replicas": 1, "size": 2}
 TWO: dict[str, Any] = {"replicas": 2, "size": 2}
 
 
+LONG = 300.0
+
+
 async def creation(d: Driver) -> None:
     await d.create(replicas=2, size=3)
 
@@ -126,7 +129,8 @@ async def many_revisions(d: Driver) -> None:
     await d.create(**ONE)
     for number in range(2, 5):
         await d.image(f"img:v{number}")
-        await d.a_while()
+        # Each rollout ends before the next, also where a watch that is cut at every write comes back ever later.
+        await d.a_while(LONG)
     await d.image("img:v2")
     await d.a_while()
 
