@@ -18,6 +18,7 @@ from lwskit.api import names
 from lwskit.cli import logs, manifests
 from lwskit.cli.interrupt import run_until_interrupted
 from lwskit.cli.session import Session, embedded_session
+from lwskit.groups import spec
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.errors import ConfigurationError, LwskitError
@@ -95,12 +96,12 @@ async def _demo(objects: list[Obj], lws: Obj, manifest: str, nodes: int, timeout
             return
         victim, index = _victim(ready)
         lost = _lost(ready, victim, index)
-        console.print(f"Deleting pod [bold]{victim}[/] of group {index}; {_expectation(ready)}.")
+        console.print(f"Deleting pod [bold]{victim}[/] of group {_short(index)}; {_expectation(ready)}.")
         await session.client.delete(POD, victim, key.namespace)
         after = await _until_replaced(console, session, key, ready, lost, timeout)
         console.print(_comparison(ready, after, index))
         _check(ready, after, lost)
-        _how_to_go_on(console, manifest, victim)
+        _how_to_go_on(console, manifest, ready, victim)
 
 
 def _console() -> Console:
@@ -128,11 +129,22 @@ async def _until_ready(console: Console, session: Session, key: Key, timeout: fl
 async def _until_replaced(
     console: Console, session: Session, key: Key, before: View, lost: Collection[str], timeout: float
 ) -> View:
-    def replaced(view: View) -> bool:
-        new = {_uid(view.pods.get(name)) for name in lost}
-        return view.available and not new & {_GONE, *(_uid(before.pods[name]) for name in lost)}
+    names_of_them = ", ".join(sorted(lost))
+    what = f"to have others for {names_of_them}" if spec.is_hashed(before.lws) else f"to have {names_of_them} back"
 
-    return await _follow(console, session.client, key, timeout, replaced, f"to have {', '.join(sorted(lost))} back")
+    def reached(view: View) -> bool:
+        return _is_replaced(before, view, lost)
+
+    return await _follow(console, session.client, key, timeout, reached, what)
+
+
+def _is_replaced(before: View, now: View, lost: Collection[str]) -> bool:
+    """Whether the lost pods are gone, and as many others are ready: in Hash mode under other names."""
+    known = {uid_of(pod) for pod in before.pods.values()}
+    there = {uid_of(pod) for pod in now.pods.values()}
+    new = {name for name, pod in now.pods.items() if uid_of(pod) not in known and is_true(pod, "Ready")}
+    back = len(new) >= len(lost) if spec.is_hashed(before.lws) else new >= set(lost)
+    return now.available and back and not there & {uid_of(before.pods[name]) for name in lost}
 
 
 async def _follow(console: Console, client: Client, key: Key, timeout: float, reached: Any, what: str) -> View:
@@ -185,7 +197,7 @@ def _state(view: View, width: int) -> Group:
         table.add_column(column, no_wrap=True)
     for name, pod in view.pods.items():
         node = (pod["spec"].get("nodeName", ""),) if width >= NARROW else ()
-        table.add_row(labels_of(pod).get(names.GROUP_INDEX_LABEL, "?"), name, _phase(pod), *node, uid_of(pod)[:8])
+        table.add_row(_short(_group_of(pod)), name, _phase(pod), *node, uid_of(pod)[:8])
     return Group(Text(title, style="italic"), table)
 
 
@@ -216,8 +228,11 @@ def _lost(view: View, victim: str, index: str) -> Collection[str]:
 
 def _expectation(view: View) -> str:
     if _recreates(view):
+        if spec.is_hashed(view.lws):
+            return "its whole group must be replaced by one with another key, and no other group"
         return "its whole group must come back, no other"
-    return f"under restart policy {names.RESTART_NONE} it must come back alone"
+    verb = "be replaced" if spec.is_hashed(view.lws) else "come back"
+    return f"under restart policy {names.RESTART_NONE} it must {verb} alone"
 
 
 def _comparison(before: View, after: View, index: str) -> Group:
@@ -229,9 +244,18 @@ def _comparison(before: View, after: View, index: str) -> Group:
     ):
         pod = after.pods.get(name) or before.pods[name]
         old, new = _uid(before.pods.get(name)), _uid(after.pods.get(name))
-        verdict = "[green]kept[/]" if old == new else "[cyan]new[/]"
-        table.add_row(labels_of(pod).get(names.GROUP_INDEX_LABEL, "?"), name, old, new, verdict)
-    return Group(Text(f"Before and after the deletion in group {index}", style="italic"), table)
+        verdict = "[green]kept[/]" if old == new else "[yellow]gone[/]" if new == _GONE else "[cyan]new[/]"
+        table.add_row(_short(_group_of(pod)), name, old, new, verdict)
+    return Group(Text(f"Before and after the deletion in group {_short(index)}", style="italic"), table)
+
+
+def _group_of(pod: Obj) -> str:
+    return labels_of(pod).get(names.GROUP_INDEX_LABEL, "?")
+
+
+def _short(group: str) -> str:
+    """A group's ordinal, or so much of its key as its host name has."""
+    return group if len(group) <= names.HASH_KEY_PREFIX else f"{group[: names.HASH_KEY_PREFIX]}…"
 
 
 def _uid(pod: Obj | None) -> str:
@@ -245,12 +269,13 @@ def _check(before: View, after: View, lost: Collection[str]) -> None:
         raise LwskitError(f"other pods were replaced too, which must not happen: {', '.join(changed)}")
 
 
-def _how_to_go_on(console: Console, manifest: str, victim: str) -> None:
+def _how_to_go_on(console: Console, manifest: str, view: View, victim: str) -> None:
+    hashed = spec.is_hashed(view.lws)
     console.print(
         "\nGo on with kubectl: [bold]lwskit up[/] starts the same cluster, stays, and prints the kubeconfig it wrote:\n"
         "  export KUBECONFIG=<the path it prints>\n"
         f"  kubectl apply -f {manifest}\n"
-        "  kubectl get leaderworkerset,statefulset,pods\n"
-        f"  kubectl delete pod {victim} && kubectl get pods -w",
+        f"  kubectl get leaderworkerset,{'deployment,' if hashed else ''}statefulset,pods\n"
+        f"  kubectl delete pod {'<one of them>' if hashed else victim} && kubectl get pods -w",
         highlight=False,
     )

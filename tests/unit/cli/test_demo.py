@@ -107,7 +107,7 @@ def test_the_table_says_which_pods_are_new() -> None:
 
 def test_pods_that_are_missing_are_shown_too() -> None:
     text = printed(demo._comparison(view(*WHOLE), view(*WHOLE[1:]), "0"))
-    assert row(text, "x-0") == ["0", "x-0", "uid-0-0", "–", "new"]
+    assert row(text, "x-0") == ["0", "x-0", "uid-0-0", "–", "gone"]
 
 
 def test_a_group_that_was_not_meant_is_an_error() -> None:
@@ -116,6 +116,68 @@ def test_a_group_that_was_not_meant_is_an_error() -> None:
         demo._check(view(*WHOLE), after, {"x-0", "x-0-1", "x-0-2"})
     with pytest.raises(LwskitError, match="x-1-2"):
         demo._check(view(*WHOLE), view(*RENEWED, pod(1, 0), pod(1, 1)), {"x-0", "x-0-1", "x-0-2"})
+
+
+def hashed(group: str, index: int, uid: str, **more: Any) -> Obj:
+    """A pod of a group with a key."""
+    found = pod(0, index, uid, name=f"x-{group[:8]}-{index}", **more)
+    found["metadata"]["labels"][names.GROUP_INDEX_LABEL] = group
+    return found
+
+
+def keyed(*pods: Obj, policy: str = "") -> View:
+    """A set in Hash mode."""
+    of = lws(policy=policy)
+    of["spec"]["groupIdentity"] = names.IDENTITY_HASH
+    return view(*pods, of=of)
+
+
+OLD, KEPT, NEW = "0" * 40, "5" * 40, "e" * 40
+
+
+def test_in_hash_mode_others_come_for_the_lost() -> None:
+    kept = [hashed(KEPT, index, f"kept-{index}") for index in (0, 1)]
+    before = keyed(*(hashed(OLD, index, f"old-{index}") for index in (0, 1)), *kept)
+    lost = demo._lost(before, *demo._victim(before))
+    assert set(lost) == {"x-00000000-0", "x-00000000-1"}
+    assert "another key" in demo._expectation(before)
+    new = [hashed(NEW, index, f"new-{index}") for index in (0, 1)]
+    after = keyed(*new, *kept)
+    assert demo._is_replaced(before, after, lost)
+    demo._check(before, after, lost)
+    starting = hashed(NEW, 1, "new-1")
+    starting["status"] = {}
+    going = hashed(OLD, 1, "old-1", deletionTimestamp="2026-01-01T00:00:00Z")
+    for meanwhile in (before, keyed(*kept), keyed(*kept, new[0], starting), keyed(*kept, *new, going)):
+        assert not demo._is_replaced(before, meanwhile, lost)
+    text = printed(demo._comparison(before, after, OLD))
+    assert "Before and after the deletion in group 00000000…" in text
+    assert row(text, "x-00000000-0") == ["00000000…", "x-00000000-0", "old-0", "–", "gone"]
+    assert row(text, "x-eeeeeeee-1") == ["eeeeeeee…", "x-eeeeeeee-1", "–", "new-1", "new"]
+    assert row(text, "x-55555555-1")[-1] == "kept"
+
+
+def test_pods_with_ordinals_come_back_under_their_names() -> None:
+    lost = {"x-0", "x-0-1", "x-0-2"}
+    assert demo._is_replaced(view(*WHOLE), view(*WHOLE[3:], *RENEWED), lost)
+    assert not demo._is_replaced(view(*WHOLE), view(*WHOLE), lost)
+    others = [pod(2, index) for index in (0, 1, 2)]
+    assert not demo._is_replaced(view(*WHOLE), view(*WHOLE[3:], *others), lost)
+
+
+def test_in_hash_mode_under_policy_none_it_is_replaced_alone() -> None:
+    assert "replaced alone" in demo._expectation(keyed(hashed(OLD, 0, "a"), policy=names.RESTART_NONE))
+
+
+def test_how_to_go_on_names_no_pod_whose_name_will_be_another() -> None:
+    def told(of: View) -> str:
+        console = Console(file=io.StringIO(), width=120)
+        demo._how_to_go_on(console, "f.yaml", of, "x-0-1")
+        return console.file.getvalue()  # type: ignore[attr-defined]
+
+    assert "delete pod x-0-1 &&" in told(view(*WHOLE))
+    assert "x-0-1" not in told(keyed())
+    assert "deployment,statefulset" in told(keyed())
 
 
 def test_the_state_of_pods() -> None:
