@@ -70,10 +70,8 @@ class _Planning:
             outcome, ends = Outcome.STALLED, [Notice("no-decision", str(error))]
         changed = edits.differences(old, new) if old is not None else []
         rolls = old is not None and (edits.new_template(old, new) or template_of(old, "") != template_of(new, ""))
-        there = {g.name for g in self.start.groups}
-        gone = sum(one.name in there for step in steps for one in step.down)
         before, after = spec.replicas(old) if old is not None else 0, spec.replicas(new)
-        rolled = min(gone, before, after) if rolls else 0
+        rolled = min(self._anew(after), before, after) if rolls else 0
         floor = None
         notices = self._notices()
         if old is not None and self.start.workload is not None:
@@ -124,6 +122,13 @@ class _Planning:
             at_worst=min([self.ready_before, *(s.ready for s in worst)]),
             notices=tuple(ends),
         )
+
+    def _anew(self, wanted: int) -> int:
+        """How many groups of the template in the end are made by the plan, but for those that are more than wanted."""
+        fleet = self.played.fleet
+        staying = [one for one in fleet.groups.values() if one.alive]
+        made = sum(one.number > 0 and one.set_uid == fleet.newest for one in staying)
+        return max(0, made - max(0, len(staying) - wanted))
 
     def _rendered(self) -> Obj:
         return self.leaders.render(templates.hashed_leader_plan(self.new, ""))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,46 @@ class TestRollout:
         assert (report.verdict, report.rolled, report.outcome) == (Verdict.ROLLS, 1, Outcome.DONE)
         assert [one.name for step in report.hash_steps for one in step.down] == ["x-rs-5"]
         assert report.lowest == 1
+
+    def test_surge_that_is_broken_is_not_made_anew_by_going_back(self) -> None:
+        """Both broken groups go, and one comes back in their place: that one is counted."""
+        where = scene(3)
+        assert where.lws is not None
+        old = where.lws["spec"]
+        new = edited(where, image="b", surge=1, down=1)
+        record, key = recorded(new, 2)
+        newer = deployment(new, key)
+        two = made_by_deployment("rs2", 2, newer["spec"]["template"], created=1)
+        two["status"] = {"replicas": 2}
+        (one,) = where.between
+        one["spec"]["replicas"] = 2
+        one["status"] = {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2}
+        for made in (one, two):
+            made["metadata"]["annotations"] = {
+                "deployment.kubernetes.io/desired-replicas": "3",
+                "deployment.kubernetes.io/max-replicas": "4",
+            }
+        broken = [on(f"n{i}", leader(i, revision=key, ready=False, created=i), "rs2") for i in (5, 6)]
+        rolling = replace(
+            where,
+            lws=new,
+            workload=newer,
+            between=(one, two),
+            pods=(*where.pods[:2], *broken),
+            revisions=(*where.revisions, record),
+        )
+        back = copy.deepcopy(new)
+        back["spec"]["leaderWorkerTemplate"] = old["leaderWorkerTemplate"]
+        report = planned(rolling, back)
+        assert sorted(one.name for step in report.hash_steps for one in step.down) == ["x-rs-5", "x-rs-6"]
+        assert [name for step in report.hash_steps for name in step.made] == ["new 1"]
+        assert next(text(report)) == "ns/x: makes 1 of 3 groups anew"
+
+    def test_surge_that_stays_is_not_counted(self) -> None:
+        """Of the two that are made before it stalls one is surge."""
+        where = scene(4)
+        report = planned(where, edited(where, image="broken", surge=1, down=1), "never")
+        assert (report.hash_steps[-1].made or report.hash_steps[0].made, report.rolled) == (("new 1", "new 2"), 1)
 
     def test_leaders_that_come_just_when_groups_go(self) -> None:
         """With so much surge that all are made at once, whether some wait hangs on the moment: it is told."""
