@@ -92,6 +92,12 @@ class Fleet:
             return
         self.put(one, {**one.pod, "metadata": {**one.pod["metadata"], "deletionTimestamp": status.stamp(self.now)}})
 
+    def keep(self, one: Member) -> None:
+        """Mark a group as having no restart left: it stays once its leader is deleted (20 §12.3)."""
+        notes = {**annotations_of(one.pod), names.GROUP_RESTART_BUDGET_EXHAUSTED_ANNOTATION: "true"}
+        notes.pop(names.RECOVER_ANNOTATION, None)
+        self.put(one, {**one.pod, "metadata": {**one.pod["metadata"], "annotations": notes}})
+
     def make_ready(self, one: Member) -> None:
         """A group is ready as a whole."""
         told = one.pod.get("status") or {}

@@ -16,8 +16,10 @@ from lwskit.groups.scene import Scene
 from lwskit.runtime.deployment_sizes import max_unavailable
 from lwskit.runtime.objects import Obj, is_deleting
 from lwskit.simulate import edit as edits
+from lwskit.simulate import hashed_restart
 from lwskit.simulate import order as orders
 from lwskit.simulate.edit import Verdict
+from lwskit.simulate.hashed_restart import RECREATED, Fate
 from lwskit.simulate.hashed_rollout import HashRollout, HashStep
 from lwskit.simulate.hashed_start import Start, observe, template_of
 from lwskit.simulate.report import ENOUGH, THE_EDIT, Notice, Outcome, Report, scaled_down
@@ -43,7 +45,10 @@ def restarted(
     its pods does. Raises DecisionError for a group that goes already or is not the set's."""
     start = observe(scene, leaders, workers, now)
     assert start.lws is not None
-    if not any(one.name == name and one.alive for one in start.groups):
+    found = next((one for one in start.groups if one.name == name), None)
+    if found is not None and found.kept:
+        raise DecisionError(hashed_restart.kept_already(start.lws, found.pod))
+    if found is None or not found.alive:
         raise DecisionError(f"no group of {scene.namespace}/{scene.name} that is there to stay is led by {name}")
     return _Planning(scene, start, start.lws, ready_order or orders.LOWEST, leaders, now).restarted(name)
 
@@ -100,27 +105,30 @@ class _Planning:
         )
 
     def restarted(self, name: str) -> Report:
-        """What follows when a group is recreated."""
+        """What follows when a pod of a group fails."""
         steps: list[HashStep] = []
-        restart(self.played, name, self.ready_order, steps)
-        outcome, ends = self._outcome()
         worst: list[HashStep] = []
-        restart(HashRollout(self.start, self.leaders, self.now), name, orders.NEVER, worst)
+        fate = hashed_restart.fate(self.scene, self.new, self.played.fleet.groups[name].pod, self.now)
+        if not fate.left:
+            restart(self.played, name, self.ready_order, steps, fate)
+            restart(HashRollout(self.start, self.leaders, self.now), name, orders.NEVER, worst, fate)
+        outcome, ends = self._outcome()
         total, pods = self.before
         return Report(
             namespace=self.scene.namespace,
             name=self.scene.name,
             verdict=Verdict.RESTARTS,
             restarted=name,
+            restarts_as=fate.word,
             assumed=orders.told(self.ready_order, hashed=True),
             hash_steps=tuple(steps),
-            outcome=outcome,
+            outcome=Outcome.STALLED if fate.left else outcome,
             replicas=spec.replicas(self.new),
             ready_before=self.ready_before,
             groups_before=total,
             pods_before=pods,
             at_worst=min([self.ready_before, *(s.ready for s in worst)]),
-            notices=tuple(ends),
+            notices=(*fate.notices, *ends),
         )
 
     def _anew(self, wanted: int) -> int:
@@ -266,12 +274,13 @@ def play(played: HashRollout, new: Obj, ready_order: str, steps: list[HashStep])
     follow(played, ready_order, steps)
 
 
-def restart(played: HashRollout, name: str, ready_order: str, steps: list[HashStep]) -> None:
-    """Recreate a group, and let groups be gone and become ready in the order, to the end. Adds the steps.
+def restart(played: HashRollout, name: str, ready_order: str, steps: list[HashStep], fate: Fate = RECREATED) -> None:
+    """Recreate a group, or keep it, as its fate is, and let groups be gone and become ready in the order, to the end.
+    Adds the steps.
 
     Raises DecisionError.
     """
-    steps.append(played.settle(f"{name} fails", name))
+    steps.append(played.settle(f"{name} {fate.event}", name, kept=fate.kept))
     follow(played, ready_order, steps)
 
 

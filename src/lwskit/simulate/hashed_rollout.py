@@ -161,17 +161,20 @@ class HashRollout:
         groups = self.fleet.groups.values()
         return tuple(Standing(g.name, g.number, g.set_uid, g.gated, g.ready, g.going or g.kept, g.size) for g in groups)
 
-    def settle(self, event: str, restarted: str = "") -> HashStep:
+    def settle(self, event: str, restarted: str = "", *, kept: bool = False) -> HashStep:
         """Let manager, Deployment and ReplicaSets act until none of them changes anything. Raises DecisionError.
 
         The group called `restarted` is recreated first, as after the failure of one of its pods: its leader is deleted.
+        With `kept` it has no restart left, and its leader is marked and stays.
         """
         fleet = self.fleet
         fleet.later()
         before, written = {n: (g.alive, g.gated) for n, g in fleet.groups.items()}, self._written()
         left: dict[str, Leaving] = {}
         if restarted:
-            left[restarted] = Leaving(restarted, "it is recreated", True)
+            left[restarted] = Leaving(restarted, "it has no restart left" if kept else "it is recreated", True)
+            if kept:
+                fleet.keep(fleet.groups[restarted])
             fleet.take_down(fleet.groups[restarted])
         why, notes = "", ()
         # A leader is let in by one request; what the Deployment is told of an edit takes some.

@@ -88,7 +88,7 @@ def headline(report: Report) -> str:
             before = report.groups_before if report.wanted_before is None else report.wanted_before
             return f"scales from {before} to {_groups(report.replicas)}"
         case Verdict.RESTARTS:
-            return f"recreates {report.restarted}, one of {_groups(report.replicas)}"
+            return f"{report.restarts_as} {report.restarted}, one of {_groups(report.replicas)}"
         case Verdict.METADATA:
             return f"metadata only; {_meanwhile(report, 'no pod is touched')}"
         case Verdict.NEXT_RESTART:

@@ -66,6 +66,8 @@ class Report:
     """Groups wanted before the edit, where that is another number than `groups_before`."""
     restarted: str = ""
     """The group that is recreated, where that is what is planned."""
+    restarts_as: str = "recreates"
+    """What the manager does with that group."""
     at_worst: int | None = None
     """In Hash mode: the fewest ready groups if no group becomes ready at all."""
 

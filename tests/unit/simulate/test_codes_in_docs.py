@@ -29,7 +29,7 @@ def test_causes(file: str, pattern: str) -> None:
 
 def test_notices() -> None:
     codes = set(re.findall(r'Notice\("([a-z-]+)"', (SOURCE / "simulate/plan.py").read_text()))
-    for file in ("cli/planning.py", "simulate/hashed_plan.py"):
+    for file in ("cli/planning.py", "simulate/hashed_plan.py", "simulate/hashed_restart.py"):
         codes |= set(re.findall(r'Notice\("([a-z-]+)"', (SOURCE / file).read_text()))
     codes |= {f"held-{cause.value}" for cause in Cause}
     pages = (ROOT / "docs" / "rollouts.md").read_text() + (ROOT / "docs" / "plan.md").read_text()

@@ -5,15 +5,17 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lwskit.api import names
-from lwskit.groups import revisions
+from lwskit.groups import budget, counters, revisions
 from lwskit.groups.model import DecisionError
 from lwskit.groups.scene import Scene
+from lwskit.groups.status import stamp
 from lwskit.runtime.objects import Obj, labels_of
 from lwskit.simulate.edit import Verdict
 from lwskit.simulate.hashed_plan import restarted
@@ -332,6 +334,76 @@ class TestRestart:
     def test_under_immediate_it_does_not(self) -> None:
         report = self.planned(scene(2, groupReplacementPolicy=names.REPLACEMENT_IMMEDIATE), "x-rs-1")
         assert (report.hash_steps[0].let_in, report.peak_groups) == (("new 1",), 3)
+
+    def limited(self, limit: int, count: int = 0, **template: Any) -> Scene:
+        """A set of two groups with a limit of restarts, of which the second was restarted some times."""
+        there = hash_lws()["spec"]["leaderWorkerTemplate"]
+        where = scene(2, leaderWorkerTemplate={**there, "maxGroupRestarts": limit, **template})
+        assert where.lws is not None
+        if count:
+            counted = json.dumps({counters.key_of_group(where.pods[1]): count})
+            where.lws["metadata"].setdefault("annotations", {})[names.GROUP_RESTART_COUNTS_ANNOTATION] = counted
+        return where
+
+    def test_without_a_restart_left_the_group_is_kept(self) -> None:
+        for where, times in ((self.limited(0), "0 times"), (self.limited(1, 1), "once")):
+            report = self.planned(where, "x-rs-1")
+            (step,) = report.hash_steps
+            assert (step.made, step.waiting, step.let_in, step.ready) == (("new 1",), ("new 1",), (), 1)
+            assert (report.outcome, report.good) == (Outcome.STALLED, False)
+            assert next(text(report)) == "ns/x: keeps x-rs-1, one of 2 groups"
+            assert codes(report) == ["restart-budget", "held-restart-budget"]
+            limit = budget.limit_of(where.lws or {})
+            assert report.notices[0].message == (
+                f"x-rs-1 is kept, not recreated: maxGroupRestarts is {limit}, and it was restarted {times}"
+            )
+
+    def test_with_one_left_it_is_not(self) -> None:
+        report = self.planned(self.limited(2, 1), "x-rs-1")
+        assert (report.outcome, codes(report)) == (Outcome.DONE, [])
+        # The limit is for each group.
+        assert self.planned(self.limited(1, 1), "x-rs-0").outcome is Outcome.DONE
+
+    def test_counts_that_cannot_be_read(self) -> None:
+        where = self.limited(1)
+        assert where.lws is not None
+        where.lws["metadata"].setdefault("annotations", {})[names.GROUP_RESTART_COUNTS_ANNOTATION] = "[]"
+        report = self.planned(where, "x-rs-1")
+        assert (report.outcome, report.hash_steps) == (Outcome.STALLED, ())
+        assert codes(report) == ["restart-counts-unreadable"]
+        assert next(text(report)) == "ns/x: does not recreate x-rs-1, one of 2 groups"
+
+    def test_a_group_that_is_kept_already(self) -> None:
+        where = scene(2)
+        key = labels_of(where.pods[0])[names.REVISION_LABEL]
+        marked = on("n1", leader(1, exhausted=True, leaving=True, revision=key))
+        with pytest.raises(DecisionError, match="x-rs-1 is kept without a restart left, so it is not recreated: `kub"):
+            self.planned(replace(where, pods=(where.pods[0], marked)), "x-rs-1")
+
+    def test_a_back_off_is_told_of(self) -> None:
+        """A leader that is 20 s old, of a group that was restarted once: 2 × 100 s are to pass."""
+        where = self.limited(9, 1, restartBackoff={"baseSeconds": 100, "capSeconds": 900})
+        where.pods[1]["metadata"]["creationTimestamp"] = stamp(NOW - timedelta(seconds=20))
+        report = self.planned(where, "x-rs-1")
+        assert (report.outcome, codes(report)) == (Outcome.DONE, ["restart-backoff"])
+        message = report.notices[0].message
+        assert "a group that was restarted once has to have lived 200 s" in message
+        assert "x-rs-1 is recreated 180 s from now" in message
+
+    def test_a_policy_that_recreates_no_groups(self) -> None:
+        where = self.limited(0, restartPolicy=names.RESTART_NONE)
+        report = self.planned(where, "x-rs-1")
+        assert (report.hash_steps[0].event, report.outcome) == ("x-rs-1 is lost", Outcome.DONE)
+        assert codes(report) == ["restart-policy"]
+        assert "a worker that is lost is replaced alone" in report.notices[0].message
+
+    def test_a_group_that_has_not_started_under_a_policy_that_waits_for_that(self) -> None:
+        where = self.limited(0, restartPolicy=names.RESTART_RECREATE_GROUP_AFTER_START)
+        report = self.planned(where, "x-rs-1")
+        assert codes(report) == ["restart-policy"]
+        assert "with 1 of 3 pods or some Pending" in report.notices[0].message
+        whole = replace(where, pods=(*where.pods, worker(1, 1), worker(1, 2)))
+        assert self.planned(whole, "x-rs-1").outcome is Outcome.STALLED
 
     def test_a_group_that_is_none(self) -> None:
         with pytest.raises(DecisionError, match="no group of ns/x that is there to stay is led by x-rs-7"):
