@@ -42,7 +42,7 @@ async def test_all_is_well(cluster: TestCluster, sets: Sets) -> None:
     found = await explained(cluster)
     assert (found.state, found.cause) == (State.OK, "ok")
     assert found.paragraph == (
-        f"{cluster.namespace}/llm: 2 of 2 groups are ready, 2 of the newest revision. All is well."
+        f"{cluster.namespace}/llm: 2 of 2 groups are ready; 2 are of the newest revision. All is well."
     )
 
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from lwskit.api import names
 from lwskit.groups import explain_hash, grouptrouble, ordinal, revisions, rollout, spec, victims
 from lwskit.groups import hold as holds
-from lwskit.groups.explanation import Explanation, State, upper
+from lwskit.groups.explanation import Explanation, State, are, upper
 from lwskit.groups.grouptrouble import GroupTrouble, Looking
 from lwskit.groups.hold import Cause, Hold, numbered
 from lwskit.groups.model import READY, UPDATED, DecisionError, Groups, LeaderState
@@ -326,8 +326,7 @@ class _Explaining:
         there = f"{wanted} groups"
         if surge:
             there = f"{wanted + surge} groups ({wanted} wanted, {surge} surge)"
-        verb = "is" if ready == 1 else "are"
-        return f"{self._name}: {ready} of {there} {verb} ready, {updated} of the newest revision"
+        return f"{self._name}: {ready} of {there} {are(ready)} ready; {updated} {are(updated)} of the newest revision"
 
     def _about(self, found: GroupTrouble) -> Iterator[str]:
         pod = f"Pod {found.pod} " if found.pod else ""

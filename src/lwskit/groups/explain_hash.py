@@ -6,8 +6,7 @@ keeps the Deployment from making pods.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 
 from lwskit.api import names
 from lwskit.groups import (
@@ -23,7 +22,7 @@ from lwskit.groups import (
     successions,
     turns,
 )
-from lwskit.groups.explanation import Explanation, State, upper
+from lwskit.groups.explanation import Explanation, State, are, upper
 from lwskit.groups.grouptrouble import GroupTrouble, Looking
 from lwskit.groups.model import DecisionError
 from lwskit.groups.podtrouble import Trouble
@@ -198,13 +197,13 @@ class Explaining:
         if not found.available:
             text = "Groups are on their way."
             return self._said(State.PROGRESSING, "not-ready", counts, text, waits="them to become ready")
-        return self._said(State.OK, "ok", f"{counts} All is well.")
+        besides = self._besides()
+        said = (counts, *besides) if besides else (f"{counts} All is well.",)
+        return self._said(State.OK, "ok", *said)
 
     def _counts(self, found: hashed.Counts) -> str:
-        verb = "is" if found.ready == 1 else "are"
-        text = (
-            f"{self._name}: {found.ready} of {found.wanted} groups {verb} ready, {found.updated} of the newest revision"
-        )
+        ready = f"{found.ready} of {found.wanted} groups {are(found.ready)} ready"
+        text = f"{self._name}: {ready}; {found.updated} {are(found.updated)} of the newest revision"
         surge = found.created - found.wanted
         return f"{text}; {surge} more than wanted exist." if surge > 0 else f"{text}."
 
@@ -328,14 +327,35 @@ class Explaining:
         pods = list(self._in_the_way())
         if not pods:
             return Trouble(_GATE, text, passes=True)
+        told, passes = self._still_there(pods)
+        return Trouble(_GATE, f"{text}; {told}", passes=passes)
+
+    def _still_there(self, pods: Sequence[Obj], of: str = "") -> tuple[str, bool]:
+        """Which of the pods in the way are there and what keeps them, and whether they go by themselves."""
         left = self._left_behind(pods)
         if left:
-            return Trouble(_GATE, f"{text}; {left}")
+            return left, False
         there = ", ".join(pod["metadata"]["name"] for pod in pods[:_SHOWN])
         more = f" and {len(pods) - _SHOWN} more" if len(pods) > _SHOWN else ""
-        found = next((t for pod in pods if (t := podtrouble.of(pod, ())) is not None and not t.passes), None)
-        kept = f"; {pods[0]['metadata']['name']} {found.text}" if found is not None else ""
-        return replace(Trouble(_GATE, f"{text}; still there: {there}{more}{kept}"), passes=found is None)
+        troubles = ((pod, podtrouble.of(pod, ())) for pod in pods)
+        stuck = next(((pod, t) for pod, t in troubles if t is not None and not t.passes), None)
+        kept = f"; {stuck[0]['metadata']['name']} {stuck[1].text}" if stuck is not None else ""
+        return f"still there{of}: {there}{more}{kept}", stuck is None
+
+    def _besides(self) -> tuple[str, ...]:
+        """What holds devices without being one of the set's groups: nothing waits for it while all groups are there."""
+        orphans = [p for p in self.scene.pods if is_leader_pod(p) and controller_of(p) is None and facts_of(p).alive]
+        said = [
+            f"Leader pod {pod['metadata']['name']} is controlled by no ReplicaSet: its group is none of these, but its "
+            "pods stay on their nodes until you delete that pod."
+            for pod in orphans[:_SHOWN]
+        ]
+        if len(orphans) > _SHOWN:
+            said.append(f"So it is with {len(orphans) - _SHOWN} more.")
+        going = list(self._in_the_way())
+        if going:
+            said.append(f"{upper(self._still_there(going, ' of groups that are no longer wanted')[0])}.")
+        return tuple(said)
 
     def _left_behind(self, pods: Iterable[Obj]) -> str:
         """Of pods that are in the way, what nobody removes: that of workers without an owner; empty if all go."""

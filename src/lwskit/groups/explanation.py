@@ -59,3 +59,8 @@ class Explanation:
 def upper(text: str) -> str:
     """A text as the beginning of a sentence."""
     return text[:1].upper() + text[1:]
+
+
+def are(count: int) -> str:
+    """The verb for so many of something."""
+    return "is" if count == 1 else "are"

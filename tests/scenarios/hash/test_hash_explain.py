@@ -26,11 +26,46 @@ async def test_all_is_well(cluster: TestCluster, sets: HashSets):
     found = await explained(cluster, sets)
     assert (found.state, found.cause) == (State.OK, "ok")
     assert found.paragraph == (
-        f"{cluster.namespace}/llm: 2 of 2 groups are ready, 2 of the newest revision. All is well."
+        f"{cluster.namespace}/llm: 2 of 2 groups are ready; 2 are of the newest revision. All is well."
     )
     (victim,) = found.next_to_go
     assert found.scale_down == f"scaling 2 → 1 would remove {victim.name}: {victim.why}"
     assert victim.name in await sets.pods()
+
+
+async def well_again(cluster: TestCluster, sets: HashSets, pods: int) -> Explanation:
+    """The explanation once a set with so many pods, its own and others, is where it should be."""
+
+    async def well() -> Explanation:
+        assert len(await sets.pods()) == pods
+        found = await explaining.on_cluster(cluster.client, cluster.namespace, "llm", cluster.clock.now())
+        assert found.state is State.OK
+        return found
+
+    async with cluster.kubelet.playing():
+        return await cluster.eventually(well)
+
+
+async def test_what_holds_devices_beside_a_set_that_is_well(cluster: TestCluster, sets: HashSets):
+    """A leader whose label was taken off, and a group that was scaled away and cannot go."""
+    await sets.running(replicas=2, size=1)
+    looked_at, *_ = sorted(await sets.pods())
+    await cluster.patch(POD, looked_at, {"metadata": {"labels": {"pod-template-hash": None}}})
+
+    found = await well_again(cluster, sets, pods=3)
+    assert found.sentences[1:] == (
+        f"Leader pod {looked_at} is controlled by no ReplicaSet: its group is none of these, but its pods stay on "
+        "their nodes until you delete that pod.",
+    )
+    await cluster.delete(POD, looked_at)
+    (victim,) = (await explained(cluster, sets)).next_to_go
+    group = next(g for g in (await sets.groups()).values() if g.name == victim.name)
+    async with lingering(cluster, group, pods="leaders"):
+        await sets.scale(1)
+        found = await well_again(cluster, sets, pods=2)
+        assert len(found.sentences) == 2
+        assert f"no longer wanted: {victim.name}; {victim.name} is being deleted" in found.sentences[1]
+        assert found.sentences[1].endswith("kept by finalizer example.com/wait.")
 
 
 async def test_a_leader_at_its_gate(cluster: TestCluster, sets: HashSets):

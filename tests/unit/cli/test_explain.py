@@ -37,7 +37,7 @@ def test_all_is_well(tmp_path: Path) -> None:
     result = run("x", "-n", "ns", "--from", dumped(small(2), tmp_path))
     assert (result.exit_code, result.stdout) == (
         0,
-        "ok\nns/x: 2 of 2 groups are ready, 2 of the newest revision. All is well.\n"
+        "ok\nns/x: 2 of 2 groups are ready; 2 are of the newest revision. All is well.\n"
         "Scaling 2 → 1 would remove x-1: a StatefulSet removes the highest ordinal first, here 1.\n",
     )
 
@@ -110,7 +110,7 @@ def test_json_and_exit_code_1_for_what_is_blocked(tmp_path: Path) -> None:
     assert found["waitsFor"] == "group 0 to become ready"
     assert "`kubectl -n ns delete pod x-2`" in found["advice"][1]
     assert found["paragraph"].startswith(
-        "ns/x: 2 of 3 groups are ready, 0 of the newest revision; the partition is 3. "
+        "ns/x: 2 of 3 groups are ready; 0 are of the newest revision; the partition is 3. "
     )
 
 
