@@ -60,12 +60,15 @@ def command(
 
 
 def _asked(what: str) -> bool:
-    """Ask a person. Raises UsageError where there is nobody to answer."""
-    try:
-        return click.confirm(f"{what[:1].upper()}{what[1:]}. Go on?")
-    except click.Abort:
-        if sys.stdin is not None and sys.stdin.isatty():
-            raise
-        raise click.UsageError(
-            "nobody answers whether to go on; give --yes, or --dry-run to see what it does"
-        ) from None
+    """Ask a person, or whatever standard input is connected to. Raises LwskitError where there is nobody to answer."""
+    question = f"{what[:1].upper()}{what[1:]}. Go on?"
+    if sys.stdin is not None and sys.stdin.isatty():
+        return click.confirm(question)
+    # The answer is read first: where there is none, nothing has been asked, and the error stands alone.
+    answer = sys.stdin.readline() if sys.stdin is not None else ""
+    if not answer:
+        from lwskit.runtime.errors import LwskitError
+
+        raise LwskitError("nobody answers whether to go on, so it needs --yes (--dry-run says what it would do)")
+    click.echo(f"{question} [y/N]: {answer.strip()}")
+    return answer.strip().lower() in ("y", "yes")

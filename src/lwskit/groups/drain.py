@@ -60,20 +60,22 @@ class Drain:
 def find(pods: Sequence[Obj], name: str) -> Obj:
     """The leader of the group that a person calls `name`.
 
-    That is the leader's name, its host name, or the beginning of the group's key, of at least `SHORTEST` characters.
-    Raises DecisionError if there is none, or are several.
+    That is the leader's name, its host name, or the beginning of the group's key, of at least `SHORTEST` characters,
+    alone or after the name of the set as in a host name; an ellipsis after it, as where it is shown cut off, is
+    no part of it. Raises DecisionError if there is none, or are several.
     """
+    asked, name = name, name.removesuffix("…").removesuffix("...")
     leaders = [pod for pod in pods if is_leader(pod) and ownership.set_name(pod)]
     for known in (_name, _host):
         exact = [pod for pod in leaders if name and known(pod) == name]
         if exact:
             return exact[0]
-    found = [pod for pod in leaders if _key(pod).startswith(name)] if len(name) >= SHORTEST else []
+    found = [pod for pod in leaders if _begins(pod, name)]
     if len(found) == 1:
         return found[0]
     if found:
         there = ", ".join(f"{_key(pod)[:12]}… ({_name(pod)})" for pod in found)
-        raise DecisionError(f"several groups have a key that begins with {name!r}: {there}")
+        raise DecisionError(f"several groups have a key that begins with {asked!r}: {there}")
     parent = parse_ordinal(name)[0]
     owner = next((pod for pod in leaders if parent and parent in (_name(pod), _host(pod))), None)
     if owner is not None:
@@ -81,9 +83,15 @@ def find(pods: Sequence[Obj], name: str) -> Obj:
     near = difflib.get_close_matches(name, [_name(pod) for pod in leaders], n=3, cutoff=0.6)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     raise DecisionError(
-        f"no group is called {name!r}: it takes the name of a leader pod, its host name, or the first {SHORTEST} or "
+        f"no group is called {asked!r}: it takes the name of a leader pod, its host name, or the first {SHORTEST} or "
         f"more characters of a group key{hint}"
     )
+
+
+def _begins(pod: Obj, name: str) -> bool:
+    """Whether a leader's key begins with this name, or with what follows the name of its set."""
+    beginnings = (name, name.removeprefix(f"{ownership.set_name(pod)}-"))
+    return any(len(text) >= SHORTEST and _key(pod).startswith(text) for text in beginnings)
 
 
 def decide(scene: Scene, leader: Obj, now: datetime) -> Drain:

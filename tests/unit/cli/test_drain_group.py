@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,11 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from lwskit.cli import draining
+from lwskit.cli import drain_group, draining
 from lwskit.cli.drain_group import command
 from lwskit.groups.drain import Drain
 from lwskit.groups.model import DecisionError
-from lwskit.runtime.errors import ConfigurationError
+from lwskit.runtime.errors import ConfigurationError, LwskitError
 from tests.unit.groups.hash_objects import leader
 
 pytestmark = pytest.mark.usefixtures("_logging_restored")
@@ -84,10 +85,24 @@ def test_a_person_says_no(done: list[Any]) -> None:
 
 
 def test_nobody_answers(done: list[Any]) -> None:
+    """One sentence, and no question that it would stand behind."""
     result = run("x-rs-1", "-n", "ns", stdin="")
-    assert result.exit_code == 2
-    assert "nobody answers" in result.stderr
+    assert isinstance(result.exception, LwskitError)
+    told = "nobody answers whether to go on, so it needs --yes (--dry-run says what it would do)"
+    assert (str(result.exception), result.output) == (told, "")
     assert not done
+
+
+def test_there_is_no_standard_input(done: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(LwskitError, match="it needs --yes"):
+        drain_group._asked("drain")
+
+
+@pytest.mark.parametrize(("answer", "goes"), [("y\n", True), (" YES \n", True), ("\n", False), ("what\n", False)])
+def test_answers_through_a_pipe(done: list[Any], answer: str, goes: bool) -> None:
+    assert run("x-rs-1", "-n", "ns", stdin=answer).exit_code == (0 if goes else 1)
+    assert bool(done) is goes
 
 
 def test_a_dry_run_only_tells(done: list[Any]) -> None:

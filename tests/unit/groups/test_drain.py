@@ -38,14 +38,22 @@ def test_a_group_has_several_names() -> None:
     pods = [leader(1), leader(0x12345678), worker(1)]
     for name in ("x-rs-1", "x-00000001", "0000", key(1)):
         assert drains.find(pods, name) is pods[0]
-    assert drains.find(pods, "1234") is pods[1]
+    for name in ("1234", "12345678…", "12345678...", f"{key(0x12345678)}…", "x-1234", "x-12345678…", "x-12345…"):
+        assert drains.find(pods, name) is pods[1], name
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
         ("0000", "several groups have a key that begins with '0000': "),
+        ("0000…", "several groups have a key that begins with '0000…': "),
+        ("x-0000", "several groups have a key that begins with 'x-0000': "),
         ("000", "no group is called '000'"),
+        ("000…", "no group is called '000…'"),
+        ("x-000", "no group is called 'x-000'"),
+        ("y-0000", "no group is called 'y-0000'"),
+        ("x-", "no group is called 'x-'"),
+        ("…", "no group is called '…'"),
         ("x-rs-9", "did you mean x-rs-"),
         ("x-00000001-1", "x-00000001-1 is a worker; the group that it is of is led by x-rs-1"),
         ("", "no group is called ''"),

@@ -19,8 +19,9 @@ def explained(*pods: Obj, lws: Obj | None = None, workload: Obj | None = None) -
     for pod in pods:
         pod["metadata"]["labels"][names.REVISION_LABEL] = revision["metadata"]["labels"][names.REVISION_LABEL]
     ready = sum(is_true(p, "Ready") for p in pods if controller_of(p) and not is_deleting(p))
-    counts = {"replicas": 2, "readyReplicas": ready, "updatedReplicas": 2, "availableReplicas": ready}
-    workload = workload or deployment(lws, pods[0]["metadata"]["labels"][names.REVISION_LABEL], **counts)
+    newest = pods[0]["metadata"]["labels"][names.REVISION_LABEL]
+    made = deployment(lws, newest, replicas=2, readyReplicas=ready, updatedReplicas=2, availableReplicas=ready)
+    workload = workload or made
     scene = Scene(
         name="x",
         namespace="ns",
