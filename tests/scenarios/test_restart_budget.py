@@ -113,6 +113,18 @@ async def test_a_deleted_worker_uses_up_the_budget_too(cluster: TestCluster, set
     )
 
 
+async def test_a_leader_that_is_deleted_costs_no_restart(cluster: TestCluster, sets: Sets):
+    """20 §12: its group goes by ownership, which is no failure; a worker that is deleted is one."""
+    await sets.running(group=limited(1))
+    for name, counted in (("llm-0", {}), ("llm-0-1", {"0": 1}), ("llm-0", {"0": 1})):
+        before = await sets.pod_uids(group=0)
+        await cluster.delete(POD, name)
+        await all_new(sets, before)
+        await sets.ready()
+        assert await counts(sets) == counted
+    assert not any(FINALIZER in p["metadata"].get("finalizers", ()) for p in (await sets.pods()).values())
+
+
 async def test_another_limit_recovers_nothing(cluster: TestCluster, sets: Sets):
     """20 §14 line 80: raising and unsetting the limit changes nothing about a kept group, and makes no revision."""
     await sets.running(group=limited(0))

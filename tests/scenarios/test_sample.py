@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ from lwskit.runtime.kinds import POD
 from lwskit.testing.cluster import ClusterOptions, TestCluster
 from tests.scenarios.support import Sets
 
-SAMPLE = Path(__file__).parents[2] / "config" / "samples" / "leaderworkerset.yaml"
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "config" / "samples" / "leaderworkerset.yaml"
+HASH_SAMPLE = ROOT / "config" / "samples" / "leaderworkerset-hash.yaml"
+HASH_PAGE = ROOT / "docs" / "hash.md"
 
 pytestmark = pytest.mark.virtual_only("it needs nodes; on a real cluster `lwskit demo` shows the same")
 
@@ -71,3 +75,47 @@ async def test_a_rollout_by_itself(cluster: TestCluster, sets: Sets):
     async with cluster.observe(LEADER_WORKER_SET) as observer:
         await cluster.eventually(updated)
     assert min(c.obj["status"].get("readyReplicas", 0) for c in observer.changes) >= 1
+
+
+async def test_the_walk_through_hash_mode(cluster: TestCluster, sets: Sets):
+    """The page's sample and its broken image: what serves stays as it is, and the former image brings the rest back."""
+    sample = yaml.safe_load(HASH_SAMPLE.read_text())
+    name = sample["metadata"]["name"]
+    shown = re.search(r"^cat > broken\.yaml <<'END'\n(.*?)^END$", HASH_PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    assert shown is not None
+    broken = yaml.safe_load(shown[1])
+    assert broken["metadata"]["name"] == name
+    await cluster.create(LEADER_WORKER_SET, sample)
+    await cluster.eventually(lambda: available(sets, name))
+    await sets.scale(4, name)
+
+    async def ready(count: int) -> None:
+        assert ((await sets.live(name)).get("status") or {}).get("readyReplicas") == count
+
+    await cluster.eventually(lambda: ready(4))
+    before = await sets.pod_uids(name)
+    await sets.patch(broken, name)
+
+    async def stuck() -> None:
+        pods = (await sets.live_pods(name)).values()
+        reasons = [
+            c["state"]["waiting"]["reason"]
+            for p in pods
+            for c in p["status"].get("containerStatuses") or ()
+            if "waiting" in c["state"]
+        ]
+        assert reasons == ["ImagePullBackOff"] * 2
+        assert len(before.items() & (await sets.pod_uids(name)).items()) == 6
+
+    await cluster.eventually(stuck)
+    await sets.settled()
+    await stuck()
+    await ready(3)
+    assert (await sets.condition(names.CONDITION_AVAILABLE, name))["status"] == "False"
+    template = broken["spec"]["leaderWorkerTemplate"]["workerTemplate"]
+    template["metadata"]["annotations"] = dict.fromkeys(template["metadata"]["annotations"])
+    template["spec"]["containers"] = sample["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["containers"]
+    await sets.patch(broken, name)
+    await cluster.eventually(lambda: ready(4))
+    await cluster.eventually(lambda: available(sets, name))
+    assert len(before.items() & (await sets.pod_uids(name)).items()) == 6
