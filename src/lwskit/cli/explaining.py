@@ -7,7 +7,7 @@ from typing import Any
 
 from lwskit.backends import registry
 from lwskit.cli import observed
-from lwskit.groups.explain import Explanation, explain
+from lwskit.groups.explain import Explanation, State, explain
 from lwskit.manager import version
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.config import connect
@@ -17,10 +17,19 @@ from lwskit.runtime.clock import RealClock
 def from_dump(path: str, namespace: str, name: str) -> Explanation:
     """The explanation of a set in a saved dump. Raises ConfigurationError if it is not there or cannot be read."""
     objects, backends = observed.read_dump(path), registry.find()
-    scene = observed.scene_of(objects, namespace, name, backends)
+    scene = observed.scene_in_dump(objects, path, namespace, name, backends)
     if scene.lws is None:
         raise observed.unknown(name, namespace, observed.names_in(objects, namespace), path)
     now = observed.time_of(objects) or RealClock().now()
+    if scene.partial and scene.workload is None:
+        return Explanation(
+            namespace=namespace,
+            name=name,
+            state=State.BLOCKED,
+            cause="partial-dump",
+            sentences=(f"{scene.partial}, so there is no telling how it stands.",),
+            advice=(observed.save_again(namespace),),
+        )
     return explain(scene, backends.leaders_of(scene.lws), backends.workers, now)
 
 

@@ -11,6 +11,7 @@ from lwskit.api import names
 from lwskit.backends.registry import Backends
 from lwskit.cli import manifests
 from lwskit.groups import scene as scenes
+from lwskit.groups import spec
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.scene import Scene
 from lwskit.runtime.client.client import Client
@@ -26,7 +27,7 @@ from lwskit.runtime.kinds import (
     STATEFUL_SET,
     Kind,
 )
-from lwskit.runtime.objects import Obj
+from lwskit.runtime.objects import Obj, is_of
 
 _DEFAULT_NAMESPACE = "default"
 _READ = (names.KIND, STATEFUL_SET.kind, DEPLOYMENT.kind, REPLICA_SET.kind, POD.kind)
@@ -64,6 +65,27 @@ def scene_of(objects: Iterable[Obj], namespace: str, name: str, backends: Backen
     mine = (o for o in known if o["kind"] == names.KIND and _is_named(o, namespace, name))
     scene = scenes.of(known, namespace, name, backends.leaders_of(next(mine, None)), backends.workers)
     return replace(scene, blind=blind)
+
+
+def scene_in_dump(objects: Sequence[Obj], path: str, namespace: str, name: str, backends: Backends) -> Scene:
+    """The scene of one set in a dump, which may be without what made the leaders that are in it."""
+    scene = scene_of(objects, namespace, name, backends)
+    if scene.lws is None or not any(map(scenes.is_leader_pod, scene.pods)):
+        return scene
+    kinds = (backends.leaders_of(scene.lws).kind, *((REPLICA_SET,) if spec.is_hashed(scene.lws) else ()))
+    missing = [
+        k.kind for k in kinds if not any(is_of(o, k) and o["metadata"]["namespace"] == namespace for o in objects)
+    ]
+    if not missing:
+        return scene
+    text = f"{path} has no {' and no '.join(f'{k}s' for k in missing)}, though leaders of {namespace}/{name} are in it"
+    return replace(scene, partial=text)
+
+
+def save_again(namespace: str) -> str:
+    """What to do about a dump that lacks objects."""
+    kinds = "leaderworkersets,statefulsets,deployments,replicasets,pods,controllerrevisions,services,events"
+    return f"save them too: `kubectl -n {namespace} get {kinds} -o yaml`"
 
 
 def _is_named(obj: Obj, namespace: str, name: str) -> bool:

@@ -25,7 +25,7 @@ from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import Key, Obj, is_of
 from lwskit.simulate import hashed_plan
 from lwskit.simulate import plan as plans
-from lwskit.simulate.edit import applied
+from lwskit.simulate.edit import Verdict, applied
 from lwskit.simulate.report import Notice, Report, refused
 
 _UNDECODED = re.compile(r'\s*"" is invalid: patch: Invalid value: ".*\}": (.*)', re.DOTALL)
@@ -51,12 +51,21 @@ def against_dump(sets: Sequence[Obj], path: str, order: str) -> list[Report]:
     reports: list[Report] = []
     for manifest in sets:
         meta = manifest["metadata"]
-        scene = observed.scene_of(objects, meta["namespace"], meta["name"], backends)
-        report = _offline(scene, manifest, server, order, now)
+        scene = observed.scene_in_dump(objects, path, meta["namespace"], meta["name"], backends)
+        report = _partial(_offline(scene, manifest, server, order, now), scene)
         if scene.lws is None:
             report = replace(report, notices=(_missing(objects, path, scene), *report.notices))
         reports.append(report)
     return reports
+
+
+def _partial(report: Report, scene: Scene) -> Report:
+    """The report, and that the dump lacks what made the leaders, for then its steps are those of another set."""
+    if not scene.partial or report.verdict is Verdict.REFUSED:
+        return report
+    text = f"{scene.partial}: the plan takes the set for one without them, and its steps are not those of the cluster"
+    notice = Notice("partial-dump", text, (observed.save_again(scene.namespace),))
+    return replace(report, notices=(notice, *report.notices))
 
 
 def _missing(objects: Sequence[Obj], path: str, scene: Scene) -> Notice:
@@ -91,7 +100,9 @@ def restart_in_dump(group: str, namespace: str, path: str, order: str) -> Report
     objects, backends = observed.read_dump(path), registry.find()
     pods = [o for o in objects if is_of(o, POD) and o["metadata"]["namespace"] == namespace]
     leader = drains.find(pods, group)
-    scene = observed.scene_of(objects, namespace, ownership.set_name(leader), backends)
+    scene = observed.scene_in_dump(objects, path, namespace, ownership.set_name(leader), backends)
+    if scene.partial:
+        raise ConfigurationError(f"{scene.partial}; {observed.save_again(namespace)}")
     return _restart(scene, leader, order, observed.time_of(objects) or RealClock().now())
 
 

@@ -60,6 +60,8 @@ class Scene:
     blind: str = ""
     """Why no events are known, empty where those that there are were read."""
     nodes: Mapping[str, Obj] = field(default_factory=dict)
+    partial: str = ""
+    """That what made the leaders was not saved with them, in words; empty otherwise."""
 
     def state(self, leaders: LeaderBackend, workers: WorkerBackend) -> SetState:
         """The state of all groups, as the manager's index has it."""

@@ -82,7 +82,7 @@ def fate(scene: Scene, lws: Obj, leader: Obj, now: datetime) -> Fate:
         whole = backoff.delay(count, setting.get("baseSeconds"), setting.get("capSeconds"))
         text = (
             f"a group that was restarted {times} has to have lived {whole} s (restartBackoff), so {name} is recreated "
-            f"{allowed.after:g} s from now if it fails now, and is not ready until then; the steps are those that follow"
+            f"{allowed.after:g} s from now if it fails now, and is not ready until then; the steps begin after that"
         )
         return Fate(notices=(Notice("restart-backoff", text),))
     text = f"{name} is kept, not recreated: maxGroupRestarts is {budget.limit_of(lws)}, and it was restarted {times}"

@@ -107,8 +107,8 @@ def test_ages_in_a_dump_count_up_to_its_latest_time(tmp_path: Path) -> None:
     assert explained.stdout.splitlines()[-1] == f"S{goes[1:]}."
 
 
-def test_a_group_that_is_recreated(edit: Path, dump: Path, tmp_path: Path) -> None:
-    """By its leader, its host name or its key; only in Hash mode, and instead of a manifest."""
+def hash_dump(folder: Path, *without: str) -> Path:
+    """A dump of a set in Hash mode, without the objects of some kinds."""
     where = scene(2)
     kinds = [("apps/v1", "Deployment", [where.workload]), ("apps/v1", "ReplicaSet", where.between)]
     kinds += [("v1", "Pod", where.pods), ("apps/v1", "ControllerRevision", where.revisions)]
@@ -118,8 +118,39 @@ def test_a_group_that_is_recreated(edit: Path, dump: Path, tmp_path: Path) -> No
     ]
     for item in items:
         item["metadata"]["labels"] = {names.NAME_LABEL: "x", **(item["metadata"].get("labels") or {})}
-    file = tmp_path / "hash.yaml"
-    file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
+    kept = [item for item in items if item["kind"] not in without]
+    file = folder / "hash.yaml"
+    file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": kept}))
+    return file
+
+
+def test_a_dump_without_what_made_the_leaders(tmp_path: Path) -> None:
+    """It is told of, by plan and by explain: what is not in it may be on the cluster all the same."""
+    lws = scene(2).lws
+    assert lws is not None
+    text = yaml.safe_dump(manifest(lws, image="b"))
+    file = hash_dump(tmp_path, "Deployment", "ReplicaSet", "ControllerRevision")
+    missing = f"{file} has no Deployments and no ReplicaSets, though leaders of ns/x are in it"
+    told = f"  note: {missing}: the plan takes the set for one without them, and its steps are not those of the cluster"
+    assert f"{told} [partial-dump]" in run("-f", "-", "--against", file, stdin=text).stdout.splitlines()
+    refused = run("--restart", "x-rs-1", "-n", "ns", "--against", file).exception
+    assert isinstance(refused, ConfigurationError)
+    assert str(refused).startswith(f"{missing}; save them too: `kubectl -n ns get ")
+    explained = CliRunner().invoke(explain.command, ["x", "-n", "ns", "--from", str(file)])
+    assert explained.exit_code == 1
+    assert explained.stdout.startswith(f"blocked (partial-dump)\n{missing}, so there is no telling how it stands.")
+    assert "kubectl -n ns get leaderworkersets,statefulsets,deployments,replicasets,pods" in explained.stdout
+    some = run("-f", "-", "--against", hash_dump(tmp_path, "ReplicaSet"), stdin=text).stdout
+    assert "has no ReplicaSets, though leaders" in some
+    assert "partial-dump" not in run("-f", "-", "--against", hash_dump(tmp_path), stdin=text).stdout
+    # A set that has no leaders yet lacks nothing.
+    none = hash_dump(tmp_path, "Deployment", "ReplicaSet", "Pod")
+    assert "partial-dump" not in run("-f", "-", "--against", none, stdin=text).stdout
+
+
+def test_a_group_that_is_recreated(edit: Path, dump: Path, tmp_path: Path) -> None:
+    """By its leader, its host name or its key; only in Hash mode, and instead of a manifest."""
+    file = hash_dump(tmp_path)
     for group in ("x-rs-1", "x-00000001", "00000001"):
         result = run("--restart", group, "--against", file, "-n", "ns")
         assert result.exit_code == 0, result.output
