@@ -268,9 +268,11 @@ class Explaining:
 
     @staticmethod
     def _counts_for(leader: Obj) -> bool:
-        """Whether a leader is there to stay; one without a restart left does, although it is being deleted."""
+        """Whether a leader is there to stay and takes a group's place; one without a restart left does, although it is
+        being deleted.
+        """
         facts = facts_of(leader)
-        return facts.exhausted or not facts.leaving
+        return facts.exhausted or not (facts.leaving or _is_let_go(leader))
 
     def _first(self) -> GroupTrouble | None:
         """What is the matter with a group: first what passes only if somebody does something."""
@@ -344,7 +346,7 @@ class Explaining:
 
     def _besides(self) -> tuple[str, ...]:
         """What holds devices without being one of the set's groups: nothing waits for it while all groups are there."""
-        orphans = [p for p in self.scene.pods if is_leader_pod(p) and controller_of(p) is None and facts_of(p).alive]
+        orphans = [p for p in self.scene.pods if is_leader_pod(p) and _is_let_go(p) and facts_of(p).alive]
         said = [
             f"Leader pod {pod['metadata']['name']} is controlled by no ReplicaSet: its group is none of these, but its "
             "pods stay on their nodes until you delete that pod."
@@ -375,6 +377,11 @@ class Explaining:
         """The pods of groups that have no living leader any more."""
         alive = {group_name(p) for p in self.scene.pods if is_leader_pod(p) and facts_of(p).alive}
         return (p for p in self.scene.pods if group_name(p) not in alive)
+
+
+def _is_let_go(leader: Obj) -> bool:
+    """Whether no ReplicaSet controls a leader any more, so that nothing waits for its group."""
+    return controller_of(leader) is None
 
 
 _GATE = "group-replacement"

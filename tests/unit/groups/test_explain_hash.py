@@ -118,6 +118,8 @@ def test_groups_that_are_all_there_and_others_beside_them() -> None:
         "So it is with 1 more.",
     ]
     assert len(explained(*groups, let_go[0]).sentences) == 2
+    broken = explained(*groups, leader(7, size=1, maker="", ready=False))
+    assert (broken.state, len(broken.sentences)) == (State.OK, 2)
 
 
 def test_the_ready_ones_are_not_said_to_be_of_the_newest_revision() -> None:
