@@ -128,7 +128,7 @@ class _Planning:
             groups_before=total,
             pods_before=pods,
             at_worst=min([self.ready_before, *(s.ready for s in worst)]),
-            notices=(*fate.notices, *ends),
+            notices=(*self._loose(), *fate.notices, *ends),
         )
 
     def _anew(self, wanted: int) -> int:
@@ -160,6 +160,7 @@ class _Planning:
         if is_deleting(workload):
             text = f"{workload.get('kind', 'Deployment')} {scene.name} is being deleted: the plan begins after"
             return [Notice("workload-deleting", text)]
+        found += self._loose()
         before, after = spec.replicas(old), spec.replicas(new)
         if after < before:
             gone = victims.victims(old, workload, scene.pods, self.now, after, sets=scene.between)
@@ -172,6 +173,19 @@ class _Planning:
             )
             found.append(Notice("min-ready-seconds", text))
         return found
+
+    def _loose(self) -> list[Notice]:
+        """Leaders that are not counted."""
+        loose = self.start.loose
+        if not loose:
+            return []
+        they, are, them = ("it", "is", "it") if len(loose) == 1 else ("they", "are", "them")
+        text = (
+            f"no ReplicaSet counts {_named(loose)}, so {they} {are} not among the groups of the plan; nobody removes "
+            f"{them}"
+        )
+        command = f"kubectl -n {self.scene.namespace} delete pod {' '.join(loose[:SHOWN])}"
+        return [Notice("leader-let-go", text, (f"`{command}`, once you are done with {them}",))]
 
     def _outcome(self) -> tuple[Outcome, list[Notice]]:
         """Where the steps end."""

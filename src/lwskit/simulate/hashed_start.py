@@ -9,7 +9,7 @@ from lwskit.groups import explain_hash, ownership, restarts, revisions, template
 from lwskit.groups.budget import is_exhausted
 from lwskit.groups.gates import is_gated
 from lwskit.groups.grouptrouble import Looking
-from lwskit.groups.pool import group_name, has_ended
+from lwskit.groups.pool import facts_of, group_name, has_ended
 from lwskit.groups.ports import LeaderBackend, WorkerBackend
 from lwskit.groups.scene import Scene, is_leader_pod
 from lwskit.runtime.deployment_templates import newest_of_template
@@ -87,6 +87,8 @@ class Start:
     groups: tuple[Member, ...] = field(default=())
     revisions: tuple[Obj, ...] = ()
     service: Obj | None = None
+    loose: tuple[str, ...] = ()
+    """Leaders that no ReplicaSet counts: they are no groups of the set any more, and nobody removes them."""
 
 
 def observe(scene: Scene, leaders: LeaderBackend, workers: WorkerBackend, now: datetime) -> Start:
@@ -103,7 +105,9 @@ def observe(scene: Scene, leaders: LeaderBackend, workers: WorkerBackend, now: d
     sets = tuple(s for s in scene.between if is_controlled_by(s, DEPLOYMENT, uid_of(workload)))
     newest = newest_of_template(workload, sets)
     uid = uid_of(newest) if newest is not None else ""
-    return Start(lws, base, workload, sets, uid, _groups(scene, lws, leaders, workers, now), scene.revisions, service)
+    groups = _groups(scene, lws, leaders, workers, now)
+    loose = tuple(p["metadata"]["name"] for p in scene.pods if _is_loose(p))
+    return Start(lws, base, workload, sets, uid, groups, scene.revisions, service, loose)
 
 
 def template_of(lws: Obj, key: str) -> Obj:
@@ -120,7 +124,7 @@ def _groups(
     scene: Scene, lws: Obj, leaders: LeaderBackend, workers: WorkerBackend, now: datetime
 ) -> tuple[Member, ...]:
     explaining = explain_hash.Explaining(scene, Looking(scene, leaders, workers, now))
-    led = sorted((p for p in scene.pods if is_leader_pod(p)), key=_age)
+    led = sorted((p for p in scene.pods if is_leader_pod(p) and not _is_loose(p)), key=_age)
     found: list[Member] = []
     for i, pod in enumerate(led):
         one = Member(pod["metadata"]["name"], pod, restarts.size_told(pod, lws), i + 1 - len(led))
@@ -128,7 +132,7 @@ def _groups(
             trouble = explaining.of(pod)
             one.stuck = trouble is not None and not trouble.trouble.passes
         found.append(one)
-    known = {group_name(p) for p in led}
+    known = {group_name(p) for p in scene.pods if is_leader_pod(p)}
     left: dict[str, list[Obj]] = {}
     for pod in scene.pods:
         if not is_leader_pod(pod) and group_name(pod) not in known:
@@ -137,6 +141,14 @@ def _groups(
         name = ownership.leader_name(pods[0]) or pods[0]["metadata"]["name"]
         found.append(Member(name, pods[0], len(pods), led=False))
     return tuple(found)
+
+
+def _is_loose(pod: Obj) -> bool:
+    """Whether a pod is a leader that is alive, and that nobody counts: it was let go, or somebody made it."""
+    if not is_leader_pod(pod) or controller_of(pod) is not None:
+        return False
+    facts = facts_of(pod)
+    return not facts.maker and facts.alive
 
 
 def _age(pod: Obj) -> tuple[str, str]:

@@ -277,6 +277,34 @@ class TestScaling:
         assert codes(found) == ["scale-down"]
 
 
+class TestLeadersThatWereLetGo:
+    def scene(self) -> Scene:
+        """One of two leaders is nobody's any more, and has a worker; its ReplicaSet has made another in its place."""
+        where = scene(2)
+        key = labels_of(where.pods[0])[names.REVISION_LABEL]
+        loose = leader(9, revision=key, maker="")
+        return replace(where, pods=(*where.pods, loose, worker(9)))
+
+    def test_they_are_no_groups(self) -> None:
+        where = self.scene()
+        report = planned(where, edited(where, image="b", surge=0, down=1))
+        assert (report.ready_before, report.groups_before, report.outcome) == (2, 2, Outcome.DONE)
+        assert "x-rs-9" not in {one.name for step in report.hash_steps for one in step.down}
+        (notice,) = report.notices
+        assert notice.code == "leader-let-go"
+        assert notice.message == (
+            "no ReplicaSet counts x-rs-9, so it is not among the groups of the plan; nobody removes it"
+        )
+        assert notice.hints == ("`kubectl -n ns delete pod x-rs-9`, once you are done with it",)
+
+    def test_one_that_goes_takes_its_place_all_the_same(self) -> None:
+        where = self.scene()
+        where.pods[2]["metadata"]["deletionTimestamp"] = "2026-10-20T09:59:00Z"
+        report = planned(where, edited(where, replicas=3))
+        assert (report.groups_before, report.hash_steps[0].waiting) == (3, ("new 1",))
+        assert "leader-let-go" not in codes(report)
+
+
 class TestStalls:
     def test_a_group_that_is_not_ready_and_stays(self) -> None:
         where = scene(2, ready=1)
