@@ -53,17 +53,27 @@ def one_life(name: str, disturbances: Sequence[str], sample: int | None, seed: i
     return explore(life.scenario(), settings, sample=sample, seed=seed)
 
 
+def lives_named(chosen: str) -> list[str]:
+    """The names of all lives that contain `chosen`."""
+    return [life.name for life in ALL_LIVES if chosen in life.name]
+
+
+def files_named(chosen: str) -> list[str]:
+    """The scenario files whose names contain `chosen`."""
+    return sorted(str(f.relative_to(ROOT)) for f in SCENARIOS.rglob("test_*.py") if chosen in f.name)
+
+
 def lives(disturbances: Sequence[str], sample: int | None, seed: int, jobs: int, chosen: str) -> Iterator[Report]:
     """The reports of all lives whose names contain `chosen`, as they are made."""
     with ProcessPoolExecutor(jobs, initializer=quiet) as pool:
-        names = [life.name for life in ALL_LIVES if chosen in life.name]
-        for future in as_completed([pool.submit(one_life, name, disturbances, sample, seed) for name in names]):
+        tasks = [pool.submit(one_life, name, disturbances, sample, seed) for name in lives_named(chosen)]
+        for future in as_completed(tasks):
             yield future.result()
 
 
 def scenarios(disturbances: Sequence[str], sample: int | None, seed: int, jobs: int, chosen: str) -> Iterator[str]:
     """What pytest says in the end of the scenario files whose names contain `chosen`, one file at a time."""
-    files = sorted(str(f.relative_to(ROOT)) for f in SCENARIOS.rglob("test_*.py") if chosen in f.name)
+    files = files_named(chosen)
     command = [sys.executable, "-m", "pytest", "-q", "-o", "timeout=0", "--tb=no", "-p", "no:cacheprovider"]
     command += ["--explore", ",".join(disturbances), "--explore-sample", str(sample or 0), "--explore-seed", str(seed)]
 
@@ -121,7 +131,7 @@ class Total:
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
-    """The command. Returns 1 if anything failed."""
+    """The command. Returns 1 if anything failed; ends with 2 for options that cannot be meant."""
     parser = argparse.ArgumentParser(prog="python -m tools.explore", description=__doc__)
     parser.add_argument("what", choices=("lives", "scenarios", "both"), nargs="?", default="both")
     parser.add_argument("--disturbances", default="all", help="all, crashes, or names with commas between (all)")
@@ -131,6 +141,10 @@ def main(arguments: Iterable[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once (one a core)")
     parser.add_argument("-k", default="", dest="chosen", help="part of the name of a life or of a scenario file")
     options = parser.parse_args(None if arguments is None else list(arguments))
+    kinds = {"lives": "life", "scenarios": "scenario file", "both": "life or scenario file"}
+    found = [] if options.what == "scenarios" else lives_named(options.chosen)
+    if not found and (options.what == "lives" or not files_named(options.chosen)):
+        parser.exit(2, f"Error: -k {options.chosen}: no {kinds[options.what]} has a name with that in it\n")
     total = Total()
     shared = (options.sample, options.seed, options.jobs, options.chosen)
     if options.what != "scenarios":

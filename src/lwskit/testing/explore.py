@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +17,7 @@ from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.objects import Obj
 from lwskit.testing import virtual
 from lwskit.testing.cluster import EMBEDDED, ClusterOptions, Runnable, TestCluster
-from lwskit.testing.disturbances import DISTURBANCES, Disturber, Point, parse_point, points
+from lwskit.testing.disturbances import DISTURBANCES, Disturber, Point, Scope, parse_point, points
 from lwskit.testing.endstate import Compared, EndState, changed, end_state, last_change
 from lwskit.testing.process import controlling, processes
 from lwskit.testing.provide import provide
@@ -92,8 +92,8 @@ class Report:
     """What an exploration has found.
 
     `points` counts what was tried by the name of the disturbance; `possible` is how many points there are. `known`
-    counts the runs that ended otherwise for a documented exception. `unreached` counts points that no write came to.
-    `hint` says how to run a point alone.
+    counts the runs that ended otherwise for a documented exception. `unreached` counts points that nothing came to;
+    one that was asked for by name fails. `hint` says how to run a point alone.
     """
 
     scenario: str
@@ -134,7 +134,8 @@ def explore(
 
     `only` names points, as a report does, to try instead (`dies-before@7`). `sample` is how many are tried at most,
     chosen by `seed`. Raises ExplorationFailed when the scenario fails undisturbed; what fails disturbed is in the
-    report. Called outside of an event loop, since every run has one of its own.
+    report, and so is a point of `only` that nothing came to. Called outside of an event loop, since every run has one
+    of its own.
     """
     __tracebackhide__ = True
     name = getattr(scenario, "__name__", "scenario")
@@ -145,8 +146,30 @@ def explore(
     found = list(points(settings.disturbances, len(plain.writes), plain.watched))
     report = Report(name, len(plain.writes), len(found))
     for point in wanted or chosen(found, sample, seed):
-        _take(report, point, run_once(scenario, settings, point, len(plain.writes)), plain, settings)
+        run = run_once(scenario, settings, point, len(plain.writes))
+        _take(report, point, run, plain, settings)
+        said = missed(point, run.reached, len(plain.writes), plain.watched) if wanted else ""
+        if said:
+            report.failures.append(Failure(name, point, "", [said]))
     return report
+
+
+def missed(point: Point, reached: bool, writes: int, watched: Collection[str]) -> str:
+    """Why nothing was disturbed at a point that was asked for, in a sentence; empty where something was.
+
+    `writes` and `watched` are those of the undisturbed run.
+    """
+    if point.disturbance.scope is Scope.KIND and point.at not in watched:
+        there = ", ".join(sorted(watched))
+        return f"{point} was not reached: the programs watch {there or 'nothing'}"
+    if reached:
+        return ""
+    if not writes:
+        return f"{point} was not reached: undisturbed the programs write nothing"
+    if point.write > writes:
+        made = f"{writes} write{'' if writes == 1 else 's'}"
+        return f"{point} was not reached: undisturbed the programs make {made}, counted from 1"
+    return f"{point} was not reached: the disturbed run ended before"
 
 
 def chosen(found: Sequence[Point], sample: int | None, seed: int) -> list[Point]:

@@ -16,7 +16,7 @@ from _pytest.runner import runtestprotocol
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.testing.disturbances import Disturber, Point, parse_names, parse_point, points
 from lwskit.testing.endstate import EndState, changed, end_state
-from lwskit.testing.explore import Failure, Report, Scenario, Settings, chosen, explore, settled
+from lwskit.testing.explore import Failure, Report, Scenario, Settings, chosen, explore, missed, settled
 from lwskit.testing.plugin import FAILED, VISIT
 from lwskit.testing.process import processes
 
@@ -135,6 +135,13 @@ class Explorer:
         if failed and visit.known:
             report.known[visit.known] += 1
             return
+        plainly = plain.disturber
+        said = missed(point, visit.disturber.reached, len(plainly.writes), plainly.watched) if self.only else ""
+        if said and not failed:
+            report.failures.append(Failure(item.nodeid, point, "", [said]))
+            where = f"{item.nodeid} at {point}"
+            told = pytest.TestReport(where, item.location, {}, "failed", said, "call")
+            item.ihook.pytest_runtest_logreport(report=told)
         for one in failed:
             one.nodeid = f"{item.nodeid} at {point}"
             where = visit.disturber.at or point.disturbance.text

@@ -170,9 +170,44 @@ def test_a_point_is_run_alone_and_a_sample_is_the_same_each_time() -> None:
     assert explore(one_source, settings(careful), sample=3, seed=4).points.total() == 3
 
 
-def test_a_point_that_is_not_reached_is_counted() -> None:
-    report = explore(one_source, settings(careful), only="dies-before@9")
-    assert (report.unreached, report.failures) == (1, [])
+@pytest.mark.parametrize(
+    ("point", "said"),
+    [
+        (
+            "dies-before@9",
+            "dies-before@9 was not reached: undisturbed the programs make 2 writes, counted from 1",
+        ),
+        ("slow@pods", "slow@pods was not reached: the programs watch "),
+    ],
+)
+def test_a_point_that_is_asked_for_and_not_reached_fails(point: str, said: str) -> None:
+    report = explore(one_source, settings(careful), only=point)
+    (failure,) = report.failures
+    (line,) = failure.lines
+    assert line.startswith(said)
+    with pytest.raises(ExplorationFailed, match=f"{point} was not reached"):
+        report.check()
+
+
+def test_nobody_writes_at_a_point() -> None:
+    async def nothing(cluster: TestCluster) -> None:
+        await cluster.clock.sleep(1)
+
+    (failure,) = explore(nothing, settings(careful), only="lost@1").failures
+    assert failure.lines == ["lost@1 was not reached: undisturbed the programs write nothing"]
+
+
+def test_a_point_that_is_found_and_not_reached_is_counted_only() -> None:
+    """A disturbed run may be shorter than the undisturbed one, which is no fault."""
+    runs: list[int] = []
+
+    async def once(cluster: TestCluster) -> None:
+        runs.append(1)
+        if len(runs) == 1:
+            await one_source(cluster)
+
+    report = explore(once, replace(settings(careful, "lost"), compared=Compared(without=(CONFIG_MAP,))))
+    assert (report.unreached, report.failures) == (2, [])
 
 
 def test_a_scenario_that_fails_undisturbed_is_no_exploration() -> None:

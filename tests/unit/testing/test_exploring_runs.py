@@ -126,6 +126,20 @@ def test_a_point_that_fails_names_itself_and_is_run_alone(project: pytest.Pytest
     result.assert_outcomes(passed=1, errors=1)
 
 
+def test_a_point_that_is_not_there_fails(project: pytest.Pytester) -> None:
+    project.makepyfile(test_it=RIGHT + TESTS)
+    result = project.runpytest("test_it.py::test_copied", "--disturb", "dies-before@99")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        [
+            "*dies-before@99 was not reached: undisturbed the programs make 2 writes, counted from 1*",
+            "  not reached: 1",
+            "  failed: 1",
+            "    test_it.py::test_copied --disturb dies-before@99",
+        ]
+    )
+
+
 def test_the_fixture_explores_a_scenario(project: pytest.Pytester) -> None:
     project.makepyfile(
         test_it=WRONG
