@@ -17,7 +17,7 @@ from lwskit.runtime import deployment_rounds as rounds
 from lwskit.runtime import deployment_sizes as sizes
 from lwskit.runtime.deployment_templates import HASH_LABEL, by_age
 from lwskit.runtime.kinds import DEPLOYMENT, POD, REPLICA_SET
-from lwskit.runtime.objects import Obj, annotations_of, controller_reference, generation_of, uid_of
+from lwskit.runtime.objects import Obj, annotations_of, controller_reference, generation_of, is_deleting, uid_of
 from lwskit.runtime.ranking import OF_AN_AGE, UNDECIDED, is_active, ranked
 from lwskit.simulate.hashed_start import Member, Start
 
@@ -138,9 +138,13 @@ class Fleet:
         return {**obj, "metadata": {**meta, "uid": f"{UID}-{self._made:06}", "resourceVersion": "1"}}
 
     def later(self) -> None:
-        """Time passes."""
+        """Time passes. A ReplicaSet that is being deleted is gone once it has no leader left."""
         self.now += timedelta(seconds=1)
         self.close.clear()
+        owners = {one.set_uid for one in self.groups.values()}
+        for uid in [u for u, one in self.sets.items() if is_deleting(one) and u not in owners]:
+            del self.sets[uid]
+            self.newest = "" if uid == self.newest else self.newest
 
     def set_of(self, template: Obj) -> str:
         """The ReplicaSet of a template: labels and annotations name the revision and all that is not in it."""
@@ -217,11 +221,14 @@ class Fleet:
         return True
 
     def replica_sets(self, left: dict[str, Leaving]) -> bool:
-        """Let each ReplicaSet make the leaders that it lacks, or take away those that are too many; it then counts."""
+        """Let each ReplicaSet make the leaders that it lacks, or take away those that are too many; it then counts.
+
+        One that is being deleted only counts.
+        """
         changed = False
         there, going = set(self.groups), sum(one.going for one in self.groups.values())
         for uid in list(self.sets):
-            missing = sizes.wanted(self.sets[uid]) - len(self._of(uid))
+            missing = 0 if is_deleting(self.sets[uid]) else sizes.wanted(self.sets[uid]) - len(self._of(uid))
             for _ in range(missing):
                 self._create(self.sets[uid])
             if missing < 0:

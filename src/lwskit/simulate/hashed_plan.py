@@ -14,7 +14,7 @@ from lwskit.groups.model import DecisionError
 from lwskit.groups.ports import LeaderBackend, WorkerBackend
 from lwskit.groups.scene import Scene
 from lwskit.runtime.deployment_sizes import max_unavailable
-from lwskit.runtime.objects import Obj, is_deleting
+from lwskit.runtime.objects import Obj, is_deleting, uid_of
 from lwskit.simulate import edit as edits
 from lwskit.simulate import hashed_restart
 from lwskit.simulate import order as orders
@@ -63,7 +63,7 @@ class _Planning:
         self.before = self.played.fleet.room
         self.ready_before = self.played.fleet.ready
         self.was_rolling = self.played.fleet.is_rolling()
-        self.unready = [g.name for g in self.played.fleet.groups.values() if g.alive and not g.ready]
+        self.unready = [g.name for g in self.played.fleet.groups.values() if g.kept or (g.alive and not g.ready)]
 
     def report(self) -> Report:
         old, new = self.old, self.new
@@ -199,6 +199,13 @@ class _Planning:
             text = f"Deployment {self.scene.name} is paused, so it makes no group of another template"
             command = f"kubectl -n {self.scene.namespace} rollout resume deployment {self.scene.name}"
             told.append(Notice("held-paused", text, (f"`{command}` lets it go on",)))
+        for one in (s for s in fleet.sets.values() if is_deleting(s)):
+            left = [g.name for g in groups if g.set_uid == uid_of(one)]
+            text = (
+                f"ReplicaSet {one['metadata']['name']} is being deleted, and stays until {_named(left)} "
+                f"{'is' if len(left) == 1 else 'are'} gone; until then the Deployment makes no leader of its template"
+            )
+            told.append(Notice("replica-set-deleting", text))
         if unready and rolling:
             text = (
                 f"the rollout waits for {_named(unready)}: until {_it(unready)} ready, the Deployment takes away no "
@@ -245,6 +252,8 @@ class _Planning:
             causes.append(("unready-at-start", f"{_named(self.unready)} {are} not ready to begin with"))
         if spec.replicas(self.new) < spec.replicas(self.old) and (self.was_rolling or len(changed) > 1):
             causes.append(("scale-down", "the set gets fewer groups while a rollout goes on"))
+        if not causes and self.ready_before < floor:
+            causes.append(("unready-at-start", f"no more than {self.ready_before} are ready to begin with"))
         if not causes:
             return [Notice("floor-unexpected", f"{text}; no known case explains that: please report it")]
         return [Notice(f"floor-{code}", f"{text}: {sentence}") for code, sentence in causes]

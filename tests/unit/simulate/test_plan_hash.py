@@ -337,6 +337,30 @@ class TestStalls:
         # A new template lets it go.
         assert planned(where, edited(where, image="b")).outcome is Outcome.DONE
 
+    def test_a_replica_set_that_is_being_deleted_while_a_group_is_kept(self) -> None:
+        """It makes no leaders, nor does anybody else, until the group is let go."""
+        where = scene(2)
+        key = labels_of(where.pods[0])[names.REVISION_LABEL]
+        marked = on("n1", leader(1, exhausted=True, leaving=True, revision=key))
+        going = on("n0", leader(0, leaving=True, revision=key))
+        (one,) = where.between
+        one["metadata"]["deletionTimestamp"] = "2026-10-20T09:59:00Z"
+        where = replace(where, pods=(going, marked))
+        report = planned(where, edited(where, replicas=3))
+        assert [step.made for step in report.hash_steps] == [(), ()]
+        assert report.outcome is Outcome.STALLED
+        assert codes(report) == ["floor-unready-at-start", "replica-set-deleting", "held-restart-budget"]
+        assert report.notices[1].message == (
+            "ReplicaSet x-rs is being deleted, and stays until x-rs-1 is gone; until then the Deployment makes no "
+            "leader of its template"
+        )
+        # A new template lets the group go, and with it the ReplicaSet.
+        assert planned(where, edited(where, image="b")).outcome is Outcome.DONE
+        # Without a kept group it is gone as soon as its pods are, and another one is made.
+        other = planned(replace(where, pods=(going,)), edited(where, replicas=3))
+        assert (other.outcome, other.hash_steps[0].made) == (Outcome.DONE, ())
+        assert other.hash_steps[1].made == ("new 1", "new 2", "new 3")
+
     def test_the_floor_is_told_of(self) -> None:
         where = scene(3, ready=1)
         report = planned(where, edited(where, image="b", surge=0, down=1), "never")
