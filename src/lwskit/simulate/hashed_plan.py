@@ -225,8 +225,20 @@ class _Planning:
             told.append(Notice("held-restart-budget", text, (f"`{command}` gives the group a fresh budget",)))
         elif waiting:
             verb = "waits" if len(waiting) == 1 else "wait"
-            told.append(Notice("held-gate", f"{_named(waiting)} {verb} at the gate: {self.played.why_gated()}"))
+            text = f"{_named(waiting)} {verb} at the gate: {self.played.why_gated()}"
+            told.append(Notice("held-gate", text, (self._about_gate(),)))
         return (Outcome.STALLED, told) if told else (Outcome.DONE, told)
+
+    def _about_gate(self) -> str:
+        """What lets in the first leader that waits."""
+        first = self.played.fleet.gated[0]
+        if first.set_uid != self.played.fleet.newest:
+            return (
+                f"{first.name} is of a template that is replaced: it is let in if you go back to that one, and goes "
+                "when the update goes on"
+            )
+        command = f"lwskit explain {self.scene.name} -n {self.scene.namespace}"
+        return f"once that is how it stands, `{command}` names the pods that are waited for"
 
     def _deadline(self) -> tuple[str, ...]:
         workload = self.scene.workload

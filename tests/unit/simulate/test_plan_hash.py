@@ -337,6 +337,41 @@ class TestStalls:
         # A new template lets it go.
         assert planned(where, edited(where, image="b")).outcome is Outcome.DONE
 
+    def test_a_leader_of_a_replaced_template_at_its_gate(self) -> None:
+        """What lets it in is neither waited for nor named by `explain`: it is going back."""
+        where = scene(2)
+        assert where.lws is not None
+        new = edited(where, image="b", surge=1, down=0)
+        record, key = recorded(new, 2)
+        newer = deployment(new, key)
+        two = made_by_deployment("rs2", 1, newer["spec"]["template"], created=1)
+        for made in (*where.between, two):
+            made["metadata"]["annotations"] = {
+                "deployment.kubernetes.io/desired-replicas": "2",
+                "deployment.kubernetes.io/max-replicas": "3",
+            }
+        old = labels_of(where.pods[0])[names.REVISION_LABEL]
+        lost = on("", leader(7, revision=old, gated=True, ready=False, phase="Pending", created=9))
+        broken = on("n5", leader(5, revision=key, ready=False, created=5), "rs2")
+        rolling = replace(
+            where,
+            lws=new,
+            workload=newer,
+            between=(*where.between, two),
+            pods=(where.pods[0], lost, broken),
+            revisions=(*where.revisions, record),
+        )
+        report = planned(rolling, copy.deepcopy(new), "never")
+        (notice,) = [n for n in report.notices if n.code == "held-gate"]
+        assert notice.message.startswith("x-rs-7 waits at the gate: the leader is of revision ")
+        assert notice.hints == (
+            "x-rs-7 is of a template that is replaced: it is let in if you go back to that one, and goes when the "
+            "update goes on",
+        )
+        back = copy.deepcopy(new)
+        back["spec"]["leaderWorkerTemplate"] = where.lws["spec"]["leaderWorkerTemplate"]
+        assert "x-rs-7" in planned(rolling, back).hash_steps[0].let_in
+
     def test_a_replica_set_that_is_being_deleted_while_a_group_is_kept(self) -> None:
         """It makes no leaders, nor does anybody else, until the group is let go."""
         where = scene(2)
