@@ -11,8 +11,9 @@ from lwskit.api import names
 from lwskit.groups import budget, counters, ownership, restarts
 from lwskit.groups.identity import is_leader
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET, Kind
-from lwskit.runtime.objects import Obj, controller_of, is_deleting, labels_of, uid_of
+from lwskit.runtime.deployment_sizes import DESIRED, MOST
+from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, REPLICA_SET, STATEFUL_SET, Kind
+from lwskit.runtime.objects import Obj, annotations_of, controller_of, is_deleting, labels_of, uid_of
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.endstate import Compared
 from lwskit.testing.explore import Settings
@@ -86,7 +87,11 @@ def without_keys(text: str) -> str:
 
 
 def normalise_drawn(obj: Obj) -> Obj:
-    """The same for sets in Hash mode: the revisions of their StatefulSets are labelled with a hash over a key."""
+    """The same for sets in Hash mode: the revisions of their StatefulSets are labelled with a hash over a key, and an
+    empty ReplicaSet keeps the sizes that the Deployment had when it was sized last, which may be at any time."""
+    if obj.get("kind") == REPLICA_SET.kind and not obj["spec"].get("replicas"):
+        notes = {k: v for k, v in annotations_of(obj).items() if k not in (DESIRED, MOST)}
+        return {**obj, "metadata": {**obj["metadata"], "annotations": notes}}
     if obj.get("kind") == CONTROLLER_REVISION.kind:
         labels = {k: v for k, v in labels_of(obj).items() if k != "controller.kubernetes.io/hash"}
         return {**obj, "metadata": {**obj["metadata"], "labels": labels}}
