@@ -124,7 +124,7 @@ async def test_what_is_named_goes(cluster: TestCluster, sets: HashSets, nodes: N
 
     LWSKIT_REPEAT says in how many, LWSKIT_SEED which ones.
     """
-    states = int(os.environ.get("LWSKIT_REPEAT") or (100 if cluster.embedded else 12))
+    states = int(os.environ.get("LWSKIT_REPEAT") or (100 if cluster.embedded else 5))
     rng = random.Random(int(os.environ.get("LWSKIT_SEED") or 30))
     await sets.running(replicas=GROUPS, size=2, group=at_once())
     judged, reasons = 0, set[str]()
