@@ -99,7 +99,7 @@ class Scene:
             revisions=self.revisions,
             shared_service=shared,
             state=self.state(leaders, workers),
-            live=frozenset({(leaders.kind, Key(self.namespace, self.name))}),
+            live=frozenset((kind, Key(self.namespace, self.name)) for kind in (leaders.kind, LEADER_WORKER_SET)),
             pool=self.pool,
             owned=self._owned(leaders),
         )

@@ -72,15 +72,18 @@ def nothing_to_do(snapshot: SetSnapshot, lws: Obj, now: LeaderState | None, lead
     if snapshot.workload is not None and is_of_an_earlier_set(snapshot.workload, lws):
         wait = Result(after=_DELETION_DELAY, reason="the leader workload is that of an earlier set of this name")
         return Plan(result=wait, note="the leader workload of an earlier set has to go first")
+    mine = (LEADER_WORKER_SET, key_of(lws))
+    if snapshot.workload is not None and controller_of(snapshot.workload) is None and mine not in snapshot.live:
+        # Deleted with its dependents orphaned, the set may be gone: an owner that is gone would have them collected.
+        return NeedFresh((mine,), "a leader workload without an owner is taken back only by a set that is there")
     if now is None and snapshot.led_by:
         return left_alone(snapshot, lws, leaders)
     where = (leaders.kind, key_of(lws))
     if now is None and lws.get("status") and where not in snapshot.live:
         # One that lost its label is in no cache, and making it anew would take down whatever it leads. And it may have
         # gone with its set: what is made for one that is gone is removed at once, and so on without end.
-        keys = (where, (LEADER_WORKER_SET, key_of(lws)))
         return NeedFresh(
-            keys, "leaders of a set that had some are made anew only if they are really gone, and it is not"
+            (where, mine), "leaders of a set that had some are made anew only if they are really gone, and it is not"
         )
     return None
 

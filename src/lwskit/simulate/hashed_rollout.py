@@ -12,6 +12,7 @@ from datetime import datetime
 from lwskit.api import names
 from lwskit.groups import gates, hashbudget, hashed, turns
 from lwskit.groups.budget import WANTED
+from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import DecisionError, MemberSnapshot, SetSnapshot
 from lwskit.groups.ports import LeaderBackend
 from lwskit.runtime import deployment_sizes as sizes
@@ -231,7 +232,7 @@ class HashRollout:
             shared_service=self._service,
             pool=fleet.pool.state_of(key),
             owned=fleet.pool.owned(key, self.key),
-            live=frozenset({(self._leaders.kind, key)}),
+            live=frozenset({(self._leaders.kind, key), (LEADER_WORKER_SET, key)}),
         )
         plan = hashed.decide(snapshot, self._leaders)
         if isinstance(plan, NeedFresh):

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from lwskit.api import names
 from lwskit.groups import forecast, ordinal, spec, templates
+from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import READY, UPDATED, DecisionError, Groups, SetSnapshot
 from lwskit.groups.ports import LeaderBackend
 from lwskit.runtime.kinds import CONTROLLER_REVISION, SERVICE
@@ -216,7 +217,9 @@ class Rollout:
             revisions=self._revisions,
             shared_service=self._service,
             state=self._seen.state(),
-            live=frozenset({(self._leaders.kind, key_of(self.lws))} if self.lws is not None else ()),
+            live=frozenset(
+                (kind, key_of(self.lws)) for kind in (self._leaders.kind, LEADER_WORKER_SET) if self.lws is not None
+            ),
         )
         plan = ordinal.decide(snapshot, self._leaders)
         if isinstance(plan, NeedFresh):

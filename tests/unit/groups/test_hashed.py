@@ -9,9 +9,10 @@ import pytest
 from lwskit.api import names
 from lwskit.groups import counters, hashed, revisions, services
 from lwskit.groups.hashed import Counts
+from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import SetSnapshot
 from lwskit.runtime.objects import Obj, labels_of
-from lwskit.runtime.plan import Apply, Create, Delete, Emit, Modify, Plan, UpdateStatus
+from lwskit.runtime.plan import Apply, Create, Delete, Emit, Modify, NeedFresh, Plan, UpdateStatus
 from lwskit.runtime.request import Result
 from tests.unit.groups.hash_objects import HASHED, KEY, NOW, deployment, hash_lws, key, leader, pool_of
 
@@ -79,6 +80,19 @@ def test_nothing_is_done(reason: str) -> None:
     plan = decide(lws, workload=workload)
     assert plan.actions == ()
     assert plan.result.after == (5.0 if reason == "workload" else 0.0)
+
+
+def test_leaders_without_an_owner_are_taken_back_by_a_set_that_is_there() -> None:
+    """Deleted with its dependents orphaned, the set may be gone, and what it owned would be collected."""
+    lws = hash_lws()
+    workload = deployment(lws)
+    del workload["metadata"]["ownerReferences"]
+    seen: dict[str, Any] = {"workload": workload, "revisions": [revision_of(lws)]}
+    asked = hashed.decide(SetSnapshot(now=NOW, lws=lws, **seen), HASHED)
+    assert isinstance(asked, NeedFresh)
+    assert asked.keys == ((LEADER_WORKER_SET, KEY),)
+    plan = decide(lws, **seen, live=frozenset(asked.keys))
+    assert any(isinstance(a, Apply) and a.obj["metadata"]["ownerReferences"] for a in plan.actions)
 
 
 def test_a_set_that_another_kind_leads_is_left_alone() -> None:
