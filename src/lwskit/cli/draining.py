@@ -14,17 +14,13 @@ from lwskit.groups import ownership
 from lwskit.groups.drain import Drain
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.scene import Scene
-from lwskit.manager import version
 from lwskit.runtime.client.client import Client
-from lwskit.runtime.client.config import connect
-from lwskit.runtime.clock import RealClock
 from lwskit.runtime.errors import ConfigurationError, Conflict, LwskitError, NotFound
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import version_of
 
 _ATTEMPTS = 5
 """How often scaling is tried when the set is written by others at the same time."""
-_LEADERS = f"{names.WORKER_INDEX_LABEL}={names.LEADER_INDEX}"
 
 
 async def found_on(
@@ -35,24 +31,16 @@ async def found_on(
     Raises DecisionError where it cannot be; ConfigurationError, ApiError, ConnectionFailed. When cancelled, the
     connection is closed.
     """
-    clock = RealClock()
-    client = await connect(kubeconfig, context, user_agent=version.user_agent(), clock=clock)
-    try:
-        found.append(await look(client, namespace, name, clock.now()))
-    finally:
-        await client.close()
+    async with observed.connected(kubeconfig, context) as client:
+        found.append(await look(client, namespace, name, client.clock.now()))
 
 
 async def carried_out_on(
     namespace: str, of_set: str, drain: Drain, kubeconfig: str | None, context: str | None
 ) -> None:
     """Drain a group on a cluster; see `carry_out`. When cancelled, the mark is taken away and the connection closed."""
-    clock = RealClock()
-    client = await connect(kubeconfig, context, user_agent=version.user_agent(), clock=clock)
-    try:
-        await carry_out(client, namespace, of_set, drain, clock.now)
-    finally:
-        await client.close()
+    async with observed.connected(kubeconfig, context) as client:
+        await carry_out(client, namespace, of_set, drain, client.clock.now)
 
 
 async def look(client: Client, namespace: str, name: str, now: datetime) -> tuple[str, Drain]:
@@ -60,7 +48,7 @@ async def look(client: Client, namespace: str, name: str, now: datetime) -> tupl
 
     Raises DecisionError where it cannot be drained, ConfigurationError, ApiError and ConnectionFailed.
     """
-    leader = drains.find(await client.list_all(POD, namespace, label_selector=_LEADERS), name)
+    leader = drains.find(await observed.leaders_on(client, namespace), name)
     of_set = ownership.set_name(leader)
     return of_set, drains.decide(await _scene(client, namespace, of_set), leader, now)
 

@@ -8,9 +8,7 @@ from typing import Any
 from lwskit.backends import registry
 from lwskit.cli import observed
 from lwskit.groups.explain import Explanation, State, explain
-from lwskit.manager import version
 from lwskit.runtime.client.client import Client
-from lwskit.runtime.client.config import connect
 from lwskit.runtime.clock import RealClock
 
 
@@ -40,12 +38,8 @@ async def from_cluster(
 
     When cancelled, the connection is closed.
     """
-    clock = RealClock()
-    client = await connect(kubeconfig, context, user_agent=version.user_agent(), clock=clock)
-    try:
-        found.append(await on_cluster(client, namespace, name, clock.now()))
-    finally:
-        await client.close()
+    async with observed.connected(kubeconfig, context) as client:
+        found.append(await on_cluster(client, namespace, name, client.clock.now()))
 
 
 async def on_cluster(client: Client, namespace: str, name: str, now: datetime) -> Explanation:

@@ -1,9 +1,10 @@
-"""What `plan` and `explain` look at: a saved dump, or a cluster through its API server."""
+"""What `plan`, `explain` and `drain-group` look at: a saved dump, or a cluster through its API server."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 
@@ -14,7 +15,10 @@ from lwskit.groups import scene as scenes
 from lwskit.groups import spec
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.scene import Scene
+from lwskit.manager import version
 from lwskit.runtime.client.client import Client
+from lwskit.runtime.client.config import connect
+from lwskit.runtime.clock import RealClock
 from lwskit.runtime.errors import ConfigurationError, Forbidden, NotFound
 from lwskit.runtime.kinds import (
     CONTROLLER_REVISION,
@@ -32,6 +36,22 @@ from lwskit.runtime.objects import Obj, is_of
 _DEFAULT_NAMESPACE = "default"
 _READ = (names.KIND, STATEFUL_SET.kind, DEPLOYMENT.kind, REPLICA_SET.kind, POD.kind)
 """Kinds whose spec is looked into."""
+
+
+@asynccontextmanager
+async def connected(kubeconfig: str | None, context: str | None) -> AsyncIterator[Client]:
+    """A connection to a cluster, closed at the end and when cancelled. Raises ConfigurationError."""
+    client = await connect(kubeconfig, context, user_agent=version.user_agent(), clock=RealClock())
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def leaders_on(client: Client, namespace: str) -> list[Obj]:
+    """The pods of a namespace that lead groups, by their label. Raises ApiError and ConnectionFailed."""
+    leaders = f"{names.WORKER_INDEX_LABEL}={names.LEADER_INDEX}"
+    return await client.list_all(POD, namespace, label_selector=leaders)
 
 
 def read_dump(path: str) -> list[Obj]:

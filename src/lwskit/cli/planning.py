@@ -16,9 +16,7 @@ from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.scene import Scene
 from lwskit.lint.findings import UNKNOWN_FIELD
 from lwskit.lint.server import Server
-from lwskit.manager import version
 from lwskit.runtime.client.client import Client
-from lwskit.runtime.client.config import connect
 from lwskit.runtime.clock import RealClock
 from lwskit.runtime.errors import AlreadyExists, ApiError, ConfigurationError, Conflict, Forbidden, NotFound
 from lwskit.runtime.kinds import POD
@@ -85,13 +83,9 @@ async def against_cluster(
 
     When cancelled, the connection is closed.
     """
-    clock = RealClock()
-    client = await connect(kubeconfig, context, user_agent=version.user_agent(), clock=clock)
-    try:
+    async with observed.connected(kubeconfig, context) as client:
         for manifest in sets:
-            reports.append(await on_cluster(client, manifest, order, clock.now()))
-    finally:
-        await client.close()
+            reports.append(await on_cluster(client, manifest, order, client.clock.now()))
 
 
 def restart_in_dump(group: str, namespace: str, path: str, order: str) -> Report:
@@ -112,19 +106,14 @@ async def restart_against_cluster(
     """Add the plan for recreating a group on a cluster to `reports`. Raises as `restart_on_cluster`, and
     ConnectionFailed. When cancelled, the connection is closed.
     """
-    clock = RealClock()
-    client = await connect(kubeconfig, context, user_agent=version.user_agent(), clock=clock)
-    try:
-        reports.append(await restart_on_cluster(client, group, namespace, order, clock.now()))
-    finally:
-        await client.close()
+    async with observed.connected(kubeconfig, context) as client:
+        reports.append(await restart_on_cluster(client, group, namespace, order, client.clock.now()))
 
 
 async def restart_on_cluster(client: Client, group: str, namespace: str, order: str, now: datetime) -> Report:
     """The plan for recreating the group that is called `group`. Raises DecisionError for one that is not there or goes
     already, ConfigurationError and ApiError."""
-    leaders = f"{names.WORKER_INDEX_LABEL}={names.LEADER_INDEX}"
-    leader = drains.find(await client.list_all(POD, namespace, label_selector=leaders), group)
+    leader = drains.find(await observed.leaders_on(client, namespace), group)
     scene = await observed.look(client, namespace, ownership.set_name(leader), registry.find())
     return _restart(scene, leader, order, now)
 
