@@ -24,7 +24,7 @@ from lwskit.runtime.errors import AlreadyExists, ApiError
 from lwskit.runtime.execute import Executor, RecorderLike
 from lwskit.runtime.kinds import DEPLOYMENT, POD, REPLICA_SET
 from lwskit.runtime.objects import Obj, is_controlled_by, key_of, uid_of
-from lwskit.runtime.plan import Create, OnError, Plan, UpdateStatus
+from lwskit.runtime.plan import Create, Plan
 from lwskit.runtime.request import DONE, Request, Result
 
 COMPONENT = "deployment-controller"
@@ -110,13 +110,7 @@ class Deployments:
 
     async def _write_status(self, deployment: Obj) -> bool:
         """Write the status and the annotations; returns False when the Deployment has changed meanwhile."""
-        action = UpdateStatus(
-            why="its ReplicaSets have changed",
-            kind=DEPLOYMENT,
-            obj=deployment,
-            errors={"Conflict": OnError.REQUEUE, "NotFound": OnError.IGNORE},
-        )
-        return not (await self._executor.execute(Plan((action,)))).requeue
+        return await owned.write(self._executor, DEPLOYMENT, deployment, "its ReplicaSets have changed")
 
     def requests_for_set(self, replica_set: Obj) -> Iterable[Request]:
         """The Deployment that controls a ReplicaSet; for an orphan every one that might adopt it."""

@@ -1,4 +1,4 @@
-"""What a workload controls, from the cache: found by its UID, adopted and let go by its selector."""
+"""What a workload controls, from the cache: found by its UID, adopted and let go by its selector; and its status."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lwskit.runtime.client.client import Client
 from lwskit.runtime.execute import Executor
 from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import Key, Obj, Selector, controller_of, is_deleting, is_of, labels_of, uid_of
-from lwskit.runtime.plan import Plan
+from lwskit.runtime.plan import OnError, Plan, UpdateStatus
 from lwskit.runtime.request import Request
 
 OWNER_INDEX = "controller-uid"
@@ -100,6 +100,13 @@ async def take(
     if (await executor.execute(Plan(tuple(actions)))).requeue:
         return None
     return sort_out().held
+
+
+async def write(executor: Executor, kind: Kind, obj: Obj, why: str) -> bool:
+    """Write an object with its status; False when it has changed meanwhile. Raises ApiError."""
+    errors = {"Conflict": OnError.REQUEUE, "NotFound": OnError.IGNORE}
+    action = UpdateStatus(why=why, kind=kind, obj=obj, errors=errors)
+    return not (await executor.execute(Plan((action,)))).requeue
 
 
 def _controller_uid(obj: Obj) -> list[str]:

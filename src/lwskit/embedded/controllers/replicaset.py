@@ -28,7 +28,7 @@ from lwskit.runtime.errors import ApiError, LwskitError
 from lwskit.runtime.execute import Executor, RecorderLike
 from lwskit.runtime.kinds import POD, REPLICA_SET
 from lwskit.runtime.objects import Obj, Selector, controller_of, labels_of, uid_of
-from lwskit.runtime.plan import OnError, Plan, UpdateStatus
+from lwskit.runtime.plan import Plan
 from lwskit.runtime.ranking import is_active
 from lwskit.runtime.request import DONE, Request, Result
 
@@ -127,13 +127,8 @@ class ReplicaSets:
         """Write a status that differs; returns False when the set has changed meanwhile."""
         if not status_differs(replica_set, status):
             return True
-        action = UpdateStatus(
-            why="the pods have changed",
-            kind=REPLICA_SET,
-            obj=replica_set | {"status": status},
-            errors={"Conflict": OnError.REQUEUE, "NotFound": OnError.IGNORE},
-        )
-        return not (await self._executor.execute(Plan((action,)))).requeue
+        written = replica_set | {"status": status}
+        return await owned.write(self._executor, REPLICA_SET, written, "the pods have changed")
 
     def requests_for_pod(self, pod: Obj) -> Iterable[Request]:
         """The set that controls a pod; for an orphan every set that might adopt it."""

@@ -19,7 +19,7 @@ from lwskit.runtime.errors import AlreadyExists, LwskitError
 from lwskit.runtime.execute import Executor, RecorderLike
 from lwskit.runtime.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET
 from lwskit.runtime.objects import Obj, Selector, key_of, uid_of
-from lwskit.runtime.plan import Delete, OnError, Plan, UpdateStatus
+from lwskit.runtime.plan import Delete, OnError, Plan
 from lwskit.runtime.request import DONE, Request, Result
 
 COMPONENT = "statefulset-controller"
@@ -156,13 +156,8 @@ class StatefulSets:
         """Write a status that differs; returns False when the set has changed meanwhile."""
         if not status_differs(stateful_set, status):
             return True
-        action = UpdateStatus(
-            why="the pods have changed",
-            kind=STATEFUL_SET,
-            obj=stateful_set | {"status": status},
-            errors={"Conflict": OnError.REQUEUE, "NotFound": OnError.IGNORE},
-        )
-        return not await self._execute(Plan((action,)))
+        written = stateful_set | {"status": status}
+        return await owned.write(self._executor, STATEFUL_SET, written, "the pods have changed")
 
     async def _truncate(self, revisions: list[Obj]) -> None:
         actions = [
