@@ -18,7 +18,9 @@ from lwskit.groups.hold import Cause, Hold, numbered
 from lwskit.groups.model import READY, UPDATED, DecisionError, Groups, LeaderState
 from lwskit.groups.ports import LeaderBackend, WorkerBackend
 from lwskit.groups.scene import Scene, owner_name
-from lwskit.runtime.objects import Obj, controller_of, generation_of, is_deleting, uid_of
+from lwskit.groups.setlook import SetLook
+from lwskit.runtime.kinds import STATEFUL_SET
+from lwskit.runtime.objects import controller_of, generation_of, is_deleting, uid_of
 from lwskit.runtime.plan import Apply, NeedFresh, Plan
 
 
@@ -46,11 +48,10 @@ def _without_events(scene: Scene, found: Explanation) -> Explanation:
     return replace(found, sentences=(*found.sentences, f"{text}."))
 
 
-class _Explaining:
-    def __init__(self, scene: Scene, looking: Looking) -> None:
-        assert scene.lws is not None
-        self.scene, self.looking = scene, looking
-        self.lws: Obj = scene.lws
+class _Explaining(SetLook):
+    @property
+    def kind(self) -> str:
+        return STATEFUL_SET.kind
 
     def explain(self) -> Explanation:
         for look in (self._deleting, self._foreign, self._manager, self._workload, self._decision):
@@ -59,27 +60,6 @@ class _Explaining:
                 return found
         found = self._groups()
         return replace(found, sentences=(*found.sentences, *self._without_revision()))
-
-    def _said(
-        self,
-        state: State,
-        cause: str,
-        *sentences: str,
-        waits: str = "",
-        advice: tuple[str, ...] = (),
-        about: GroupTrouble | None = None,
-    ) -> Explanation:
-        return Explanation(
-            namespace=self.scene.namespace,
-            name=self.scene.name,
-            state=state,
-            cause=cause,
-            sentences=tuple(s for s in sentences if s),
-            group=about.group if about is not None else None,
-            pod=about.pod if about is not None else "",
-            waits_for=waits,
-            advice=advice,
-        )
 
     # The set and its workload -----------------------------------------------------------------------------------------
 
@@ -100,11 +80,9 @@ class _Explaining:
         owner = controller_of(workload)
         if owner is not None and owner["uid"] == uid_of(self.lws):
             return None
-        text = (
-            f"StatefulSet {self.scene.name} belongs to {owner_name(workload)}, not to this set, which needs that name."
-        )
+        text = f"{self._there} belongs to {owner_name(workload)}, not to this set, which needs that name."
         if owner is not None and (owner["kind"], owner["name"]) == (names.KIND, self.scene.name):
-            text = f"StatefulSet {self.scene.name} belongs to an earlier set of this name, and is still being removed."
+            text = f"{self._there} belongs to an earlier set of this name, and is still being removed."
         return self._said(
             State.BLOCKED, "foreign-workload", text, advice=("remove that StatefulSet, or rename the set",)
         )
@@ -116,7 +94,7 @@ class _Explaining:
         if seen >= wanted and self.scene.workload is not None:
             return None
         if self.scene.workload is None:
-            missing = f"{self._name} has no StatefulSet {self.scene.name}"
+            missing = f"{self._name} has no {self._there}"
         else:
             missing = f"{self._name} is at generation {wanted}, of which the manager has acted on {seen or 'none'}"
         said = self.looking.failure(names.KIND, self.scene.name)
@@ -128,21 +106,6 @@ class _Explaining:
             f"{missing}; if this stays so, the manager does not run or does not see the set.",
             waits="the manager",
         )
-
-    def _workload(self) -> Explanation | None:
-        workload = self.scene.workload
-        assert workload is not None
-        now = self.looking.leaders.observe(workload)
-        if now.deleting:
-            text = f"StatefulSet {self.scene.name} is being deleted; the manager makes a new one when it is gone."
-            return self._said(State.PROGRESSING, "workload-deleting", text, waits="the garbage collector")
-        if now.observed_generation < now.generation:
-            text = (
-                f"StatefulSet {self.scene.name} is at generation {now.generation}, of which its controller has seen "
-                f"{now.observed_generation or 'none'}; if this stays so, the StatefulSet controller does not run."
-            )
-            return self._said(State.BLOCKED, "no-statefulset-controller", text, waits="the StatefulSet controller")
-        return None
 
     def _decision(self) -> Explanation | None:
         """Whether the manager can decide, and has done what it decides."""
@@ -312,10 +275,6 @@ class _Explaining:
         )
 
     # Words ------------------------------------------------------------------------------------------------------------
-
-    @property
-    def _name(self) -> str:
-        return f"{self.scene.namespace}/{self.scene.name}"
 
     def _counts(self, groups: Groups, settings: rollout.Settings) -> str:
         ready, wanted = groups.count(READY), settings.replicas

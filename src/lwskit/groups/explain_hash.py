@@ -23,11 +23,12 @@ from lwskit.groups import (
     turns,
 )
 from lwskit.groups.explanation import Explanation, State, are, upper
-from lwskit.groups.grouptrouble import GroupTrouble, Looking
+from lwskit.groups.grouptrouble import GroupTrouble
 from lwskit.groups.model import DecisionError
 from lwskit.groups.podtrouble import Trouble
 from lwskit.groups.pool import facts_of, group_name
-from lwskit.groups.scene import Scene, is_leader_pod, owner_name
+from lwskit.groups.scene import is_leader_pod, owner_name
+from lwskit.groups.setlook import SetLook
 from lwskit.runtime.deployment_sizes import FAILURE, PROGRESSING
 from lwskit.runtime.objects import Obj, condition_of, controller_of, generation_of, is_deleting, is_true, uid_of
 from lwskit.runtime.plan import Apply, NeedFresh
@@ -36,14 +37,13 @@ _SHOWN = 3
 """Pods of groups that go which are named."""
 
 
-class Explaining:
+class Explaining(SetLook):
     """Looks at one set in Hash mode."""
 
-    def __init__(self, scene: Scene, looking: Looking) -> None:
-        assert scene.lws is not None
-        self.scene, self.looking = scene, looking
-        self.lws: Obj = scene.lws
-        self.kind = looking.leaders.kind.kind
+    @property
+    def kind(self) -> str:
+        """The kind of its leader workload."""
+        return self.looking.leaders.kind.kind
 
     def explain(self) -> Explanation:
         """Why it is where it is."""
@@ -53,36 +53,7 @@ class Explaining:
                 return found
         return self._groups()
 
-    def _said(
-        self,
-        state: State,
-        cause: str,
-        *sentences: str,
-        waits: str = "",
-        advice: tuple[str, ...] = (),
-        about: GroupTrouble | None = None,
-    ) -> Explanation:
-        return Explanation(
-            namespace=self.scene.namespace,
-            name=self.scene.name,
-            state=state,
-            cause=cause,
-            sentences=tuple(s for s in sentences if s),
-            group=about.group if about is not None else None,
-            pod=about.pod if about is not None else "",
-            waits_for=waits,
-            advice=advice,
-        )
-
     # The set and its workload -----------------------------------------------------------------------------------------
-
-    @property
-    def _name(self) -> str:
-        return f"{self.scene.namespace}/{self.scene.name}"
-
-    @property
-    def _there(self) -> str:
-        return f"{self.kind} {self.scene.name}"
 
     def _deleting(self) -> Explanation | None:
         if not is_deleting(self.lws):
@@ -120,21 +91,6 @@ class Explaining:
             text = f"{self._there} belongs to an earlier set of this name, and is still being removed."
         advice = (f"remove that {self.kind}, or rename the set",)
         return self._said(State.BLOCKED, "foreign-workload", text, advice=advice)
-
-    def _workload(self) -> Explanation | None:
-        workload = self.scene.workload
-        assert workload is not None
-        now = self.looking.leaders.observe(workload)
-        if now.deleting:
-            text = f"{self._there} is being deleted; the manager makes a new one when it is gone."
-            return self._said(State.PROGRESSING, "workload-deleting", text, waits="the garbage collector")
-        if now.observed_generation < now.generation:
-            text = (
-                f"{self._there} is at generation {now.generation}, of which its controller has seen "
-                f"{now.observed_generation or 'none'}; if this stays so, the {self.kind} controller does not run."
-            )
-            return self._said(State.BLOCKED, "no-deployment-controller", text, waits=f"the {self.kind} controller")
-        return None
 
     def _decision(self) -> Explanation | None:
         """Whether the manager can decide, and has done what it decides."""
