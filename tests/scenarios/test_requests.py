@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
 from lwskit.runtime.kinds import POD
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.support import Sets
-from tests.scenarios.written import none_failed, summary, writes
+from tests.scenarios.written import everything, none_failed, nothing_at_rest, summary
 
 pytestmark = pytest.mark.undisturbed("it counts requests")
 
@@ -62,12 +60,7 @@ async def test_what_a_group_costs(cluster: TestCluster, sets: Sets):
     """For each group its workers and the event about them; all else together is a fifth of a request a group."""
     await sets.running(replicas=100, size=2)
     await sets.settled()
-    (manager,) = cluster.interceptors
-    root = f"/namespaces/{cluster.namespace}/"
-    mine = [r for r in manager.requests if root in r.request.path]
-    # Two recorders may name two events alike, as virtual time stands still meanwhile; the second is named anew.
-    counted = [r for r in mine if not ("/events" in r.request.path and r.status == 409)]
-    counts = Counter(f"{r.verb} {r.request.path.partition(root)[2]}" for r in counted)
+    counts = everything(cluster)
     assert counts.pop("create statefulsets") == 100
     assert counts.pop("create events") - 100 <= 5
     assert counts.total() <= 15, counts
@@ -77,10 +70,7 @@ async def test_a_set_at_rest(cluster: TestCluster, sets: Sets):
     """Nothing is written about a set at rest, whatever its watches do."""
     await sets.running()
     await sets.settled()
-    before = len(writes(cluster))
-    cluster.cut_watches()
-    await cluster.consistently(lambda: None, duration=6)
-    assert writes(cluster)[before:] == []
+    await nothing_at_rest(cluster)
     assert cluster.interceptors[0].open_watches == 7
 
 

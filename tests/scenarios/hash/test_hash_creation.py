@@ -16,7 +16,7 @@ from lwskit.testing.cluster import TestCluster
 from lwskit.testing.observer import Observer
 from tests.scenarios.hash.support import Group, HashSets
 from tests.scenarios.support import env_of, pod_template, revision_key
-from tests.scenarios.written import none_failed, summary, writes
+from tests.scenarios.written import none_failed, nothing_at_rest, summary
 
 
 def owner_uid(obj: Obj) -> str:
@@ -208,10 +208,7 @@ async def test_a_set_at_rest(cluster: TestCluster, sets: HashSets):
     """30 §18 lines 7, 40: nothing is written about a set at rest, whatever its watches do."""
     await sets.running()
     await sets.settled()
-    before = len(writes(cluster))
-    cluster.cut_watches()
-    await cluster.consistently(lambda: None, duration=6)
-    assert writes(cluster)[before:] == []
+    await nothing_at_rest(cluster)
     assert len(await sets.revisions()) == 1
 
 

@@ -11,7 +11,7 @@ from lwskit.runtime.kinds import POD
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.hash.support import HashSets
 from tests.scenarios.support import strategy
-from tests.scenarios.written import none_failed, summary, writes
+from tests.scenarios.written import everything, none_failed, summary
 
 pytestmark = pytest.mark.undisturbed("it counts requests")
 
@@ -53,26 +53,11 @@ async def test_what_a_group_costs(cluster: TestCluster, sets: HashSets):
     two writes of its leader's condition. All else together is a fifth of a request a group."""
     await sets.running(replicas=100, size=2)
     await sets.settled()
-    (manager,) = cluster.interceptors
-    root = f"/namespaces/{cluster.namespace}/"
-    mine = [r for r in manager.requests if root in r.request.path]
-    # Two recorders may name two events alike, as virtual time stands still meanwhile; the second is named anew.
-    counted = [r for r in mine if not ("/events" in r.request.path and r.status == 409)]
-    counts = kinds(Counter(f"{r.verb} {r.request.path.partition(root)[2]}" for r in counted))
+    counts = kinds(everything(cluster))
     for what, count in of_groups(100).items():
         assert counts.pop(what) == count, what
     assert counts.pop("create events") - 200 <= 5
     assert counts.total() <= 15, counts
-
-
-async def test_a_set_at_rest(cluster: TestCluster, sets: HashSets):
-    """Nothing is written about a set at rest, whatever its watches do."""
-    await sets.running()
-    await sets.settled()
-    before = len(writes(cluster))
-    cluster.cut_watches()
-    await cluster.consistently(lambda: None, duration=6)
-    assert writes(cluster)[before:] == []
 
 
 async def test_a_lost_worker(cluster: TestCluster, sets: HashSets):
