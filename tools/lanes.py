@@ -58,7 +58,7 @@ LEFT_OUT = ("statefulset",)
 FOLDERS = ("tests/scenarios", "tests/real")
 ALONE = ("tests/scenarios/test_fifty_sets.py",)
 """What keeps a machine so busy that others would miss their times beside it."""
-SIDE_BY_SIDE = 2
+SIDE_BY_SIDE = 3
 """Control planes that the lane `real` has at the same time."""
 NOTHING_TO_RUN = 5
 """What pytest ends with when no test is selected."""
