@@ -11,9 +11,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from lwskit.api import disaggregated_names as names
+from lwskit.disaggregated.subrole_groups import Partition
 from lwskit.groups import spec as sets
 from lwskit.runtime.objects import Obj, annotations_of, is_deleting, labels_of, uid_of
-from lwskit.runtime.plan import Plan
+from lwskit.runtime.plan import AnyAction, Plan
 
 
 class Part(NamedTuple):
@@ -104,14 +105,28 @@ class Snapshot:
     """What one pass is decided on.
 
     `children` are the LeaderWorkerSets with the set's name in their label, of any owner, and `scalers` likewise.
-    `readiness` is by a child's UID; what is missing there is not known.
+    `readiness` is by a child's UID; what is missing there is not known. `partitions` has, also by UID, the groups of
+    the children whose role has sub-roles or that were divided among some before.
     """
 
     ds: Obj | None
     children: tuple[Obj, ...] = ()
     scalers: tuple[Obj, ...] = ()
     readiness: Mapping[str, Readiness] = field(default_factory=dict)
+    partitions: Mapping[str, Partition] = field(default_factory=dict)
     now: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What changes one child: actions in order, and with `pending` a sentence why nothing may be decided on top of them
+    in this pass, nor where there are none: the next one sees what became of it."""
+
+    actions: tuple[AnyAction, ...] = ()
+    pending: str = ""
+
+
+NO_WRITE = Write()
 
 
 @dataclass(frozen=True, slots=True)

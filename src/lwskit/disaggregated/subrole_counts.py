@@ -1,0 +1,141 @@
+"""How many groups of a child each sub-role has: the annotations that say so, read, checked and written. Pure.
+
+Specification: 50 §3, §13.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
+
+from lwskit.api import disaggregated_names as names
+from lwskit.api import names as base
+from lwskit.disaggregated.model import Child
+from lwskit.groups.model import DecisionError
+from lwskit.runtime.objects import annotations_of
+
+Counts = Mapping[str, int]
+"""Groups by the name of the sub-role."""
+
+_SHOWN = 60
+
+
+def issued(child: Child) -> Counts | None:
+    """How the child's `spec.replicas` divides, None where nothing says so yet.
+
+    Raises DecisionError for an annotation that cannot be read, or whose counts do not add up to `spec.replicas`.
+    """
+    found = _counts(child, names.SUBROLE_REPLICAS_ANNOTATION)
+    if found is not None and sum(found.values()) != child.replicas:
+        raise DecisionError(
+            f"annotation {names.SUBROLE_REPLICAS_ANNOTATION} of LeaderWorkerSet {child.name} adds up to "
+            f"{sum(found.values())} groups and spec.replicas is {child.replicas}; nothing is changed there until they "
+            f"agree: set spec.replicas to {sum(found.values())}, or remove the annotation to have the groups shared "
+            "out anew"
+        )
+    return found
+
+
+def initial(child: Child) -> Counts | None:
+    """The counts that its rollout goes by, None where nothing says so yet.
+
+    Raises DecisionError for an annotation that cannot be read, or that does not add up to `initial-replicas`.
+    """
+    found = _counts(child, names.INITIAL_SUBROLE_REPLICAS_ANNOTATION)
+    if found is not None and child.initial is not None and sum(found.values()) != child.initial:
+        raise DecisionError(
+            f"annotation {names.INITIAL_SUBROLE_REPLICAS_ANNOTATION} of LeaderWorkerSet {child.name} adds up to "
+            f"{sum(found.values())} and {names.INITIAL_REPLICAS_ANNOTATION} is {child.initial}; nothing is changed "
+            "there until they agree: remove both annotations to have them made anew from spec.replicas"
+        )
+    return found
+
+
+def planned(child: Child) -> Counts | None:
+    """The counts that the child is on its way to, None where no change is unfinished.
+
+    Raises DecisionError for an annotation that cannot be read.
+    """
+    return _counts(child, names.SUBROLE_PLAN_ANNOTATION)
+
+
+def _counts(child: Child, key: str) -> Counts | None:
+    text = annotations_of(child.obj).get(key)
+    if text is None:
+        return None
+    found, fault = _read(text)
+    if fault:
+        raise DecisionError(
+            f"annotation {key} of LeaderWorkerSet {child.name} is {_short(text)}: {fault}; it must be a JSON object of "
+            f"whole numbers from 0 to {base.INT32_MAX} that add up to no more"
+        )
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str) -> tuple[Counts, str]:
+    """The counts that a text says, and what is wrong with it."""
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}, "no JSON"
+    if not isinstance(found, dict):
+        return {}, "no JSON object"
+    for name, count in found.items():
+        if isinstance(count, bool) or not isinstance(count, int):
+            return {}, f"the count of {_short(name)} is no whole number"
+        if not 0 <= count <= base.INT32_MAX:
+            return {}, f"the count of {_short(name)} is out of range"
+    if sum(found.values()) > base.INT32_MAX:
+        return {}, "the sum is out of range"
+    return MappingProxyType(found), ""
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+
+
+def written(counts: Counts) -> str:
+    """Counts as an annotation says them."""
+    return json.dumps(dict(counts), sort_keys=True, separators=(",", ":"))
+
+
+def fitted(wanted: Counts, total: int) -> Counts:
+    """`total` groups shared out where nothing says how: in the order of names each gets what is wanted of it while
+    there are any, and the first one what is left over (50 §13)."""
+    found: dict[str, int] = {}
+    left = total
+    for name in sorted(wanted):
+        found[name] = min(wanted[name], left)
+        left -= found[name]
+    if left:
+        found[min(wanted)] += left
+    return found
+
+
+def of(child: Child, subroles: Sequence[str]) -> Counts:
+    """How the child's groups divide over parts of its role, by sub-role; `{"": n}` for a role without sub-roles.
+
+    `subroles` are those that the role has in the set's spec. Where the child was not divided yet, it is as `fitted`
+    has it without anything wanted: all groups are of the first. Raises DecisionError as `issued` does.
+    """
+    if not subroles:
+        return {"": child.replicas}
+    found = issued(child)
+    return found if found is not None else fitted(dict.fromkeys(subroles, 0), child.replicas)
+
+
+def annotations(counts: Counts, first: Counts) -> dict[str, str]:
+    """The annotations of a new child of a role with sub-roles: `counts` are issued, `first` is what its rollout goes
+    by. `initial-replicas` is the sum of the latter, and for the caller to write."""
+    return {
+        names.SUBROLE_REPLICAS_ANNOTATION: written(counts),
+        names.INITIAL_SUBROLE_REPLICAS_ANNOTATION: written(first),
+    }
+
+
+def over(counts: Counts, subroles: Iterable[str]) -> dict[str, int]:
+    """The same counts with 0 for those of `subroles` that have none."""
+    return {**dict.fromkeys(subroles, 0), **counts}
