@@ -127,7 +127,7 @@ def of(child: Child, subroles: Sequence[str]) -> Counts:
     return found if found is not None else fitted(dict.fromkeys(subroles, 0), child.replicas)
 
 
-def annotations(counts: Counts, first: Counts) -> dict[str, str]:
+def stated(counts: Counts, first: Counts) -> dict[str, str]:
     """The annotations of a new child of a role with sub-roles: `counts` are issued, `first` is what its rollout goes
     by. `initial-replicas` is the sum of the latter, and for the caller to write."""
     return {
