@@ -1,91 +1,58 @@
 """CustomResourceDefinitions, generated from the models: `python -m lwskit.api.crds --write config/crd` or `--check`.
 
-Specification: 10 §1–3. The schemas of templates are in a table that tools/schemas/podtemplate.py writes.
+Specification: 10 §1–3, 50 §1, §2.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
-import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from lwskit.api import names
+from lwskit.api import disaggregated_names, names
 
-_DROPPED = ("title", "additionalProperties")
-
-
-@lru_cache(maxsize=1)
-def _templates() -> Mapping[str, Any]:
-    raw = resources.files("lwskit.api").joinpath("podtemplate-schema.json").read_bytes()
-    return json.loads(raw)["definitions"]
+_AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 
 
-def _expand(schema: Any) -> Any:
-    """A schema of the table with the definitions that it refers to in their places."""
-    if isinstance(schema, list):
-        return [_expand(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if "$ref" in schema:
-        schema = _templates()[schema["$ref"]] | {key: value for key, value in schema.items() if key != "$ref"}
-    return {key: _expand(value) for key, value in schema.items()}
+def _crd(
+    model: type[Any],
+    group: str,
+    version: str,
+    accepted: Mapping[str, Any],
+    *,
+    columns: Sequence[Mapping[str, str]] = (),
+    scale: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The CRD of a model, one version of it; objects have a status."""
+    from lwskit.api.structural import schema_of_model
 
-
-def template_schema(name: str) -> dict[str, Any]:
-    """The structural schema of `core.v1.PodTemplateSpec` or `core.v1.PersistentVolumeClaim`. Specification: 10 §1."""
-    return _expand({"$ref": name})
-
-
-def structural(schema: dict[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON schema as pydantic writes it in the form that a CRD may have: without references and null.
-
-    `definitions` are those that its references name.
-    """
-    if "$ref" in schema:
-        target = definitions[schema["$ref"].rsplit("/", 1)[-1]]
-        schema = target | {key: value for key, value in schema.items() if key != "$ref"}
-    if "x-template" in schema:
-        extra = {"description": schema["description"]} if "description" in schema else {}
-        return template_schema(schema["x-template"]) | extra
-    options = schema.get("anyOf")
-    if options and any(option.get("type") == "null" for option in options):
-        (option,) = (option for option in options if option.get("type") != "null")
-        outer = {key: value for key, value in schema.items() if key != "anyOf"}
-        inner = structural(option, definitions)
-        return inner | structural(outer, definitions)
-    out: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in _DROPPED or (key == "default" and value is None):
-            continue
-        if key == "const":
-            out["enum"] = [value]
-        elif key == "properties":
-            if not value:
-                continue
-            out[key] = {name: structural(part, definitions) for name, part in value.items()}
-        elif key == "items":
-            out[key] = structural(value, definitions)
-        else:
-            out[key] = value
-    if out.get("format") in ("int32", "int64"):
-        # The format says it; the bounds of the type itself need not be repeated.
-        if out.get("minimum") in (names.INT32_MIN, names.INT64_MIN):
-            del out["minimum"]
-        if out.get("maximum") in (names.INT32_MAX, names.INT64_MAX):
-            del out["maximum"]
-    return out
-
-
-def schema_of_model(model: type[Any]) -> dict[str, Any]:
-    """The structural schema of a pydantic model of this package."""
-    raw = model.model_json_schema(by_alias=True)
-    return structural({key: value for key, value in raw.items() if key != "$defs"}, raw.get("$defs", {}))
+    schema = schema_of_model(model)
+    properties = schema["properties"]
+    properties["metadata"] = {"type": "object"}
+    for name in ("apiVersion", "kind"):
+        properties[name].pop("default")
+    served = {
+        "name": version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}, **({"scale": dict(scale)} if scale else {})},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{accepted['plural']}.{group}"},
+        "spec": {
+            "group": group,
+            "names": dict(accepted),
+            "scope": "Namespaced",
+            "versions": [{**served, **({"additionalPrinterColumns": [*columns, _AGE]} if columns else {})}],
+        },
+    }
 
 
 @lru_cache(maxsize=1)
@@ -93,49 +60,72 @@ def _leaderworkerset_crd() -> dict[str, Any]:
     # pydantic is imported only by those who need a CRD.
     from lwskit.api.leaderworkerset import LeaderWorkerSet
 
-    schema = schema_of_model(LeaderWorkerSet)
-    properties = schema["properties"]
-    properties["metadata"] = {"type": "object"}
-    for name in ("apiVersion", "kind"):
-        properties[name].pop("default")
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": names.CRD_NAME},
-        "spec": {
-            "group": names.GROUP,
-            "names": {
-                "kind": names.KIND,
-                "listKind": names.LIST_KIND,
-                "plural": names.PLURAL,
-                "shortNames": list(names.SHORT_NAMES),
-                "singular": names.SINGULAR,
-            },
-            "scope": "Namespaced",
-            "versions": [
-                {
-                    "name": names.VERSION,
-                    "served": True,
-                    "storage": True,
-                    "additionalPrinterColumns": [
-                        {"name": "Ready", "type": "integer", "jsonPath": ".status.readyReplicas"},
-                        {"name": "Desired", "type": "integer", "jsonPath": ".spec.replicas"},
-                        {"name": "Up-to-date", "type": "integer", "jsonPath": ".status.updatedReplicas"},
-                        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
-                    ],
-                    "schema": {"openAPIV3Schema": schema},
-                    "subresources": {
-                        "status": {},
-                        "scale": {
-                            "specReplicasPath": ".spec.replicas",
-                            "statusReplicasPath": ".status.replicas",
-                            "labelSelectorPath": ".status.hpaPodSelector",
-                        },
-                    },
-                }
-            ],
+    return _crd(
+        LeaderWorkerSet,
+        names.GROUP,
+        names.VERSION,
+        {
+            "kind": names.KIND,
+            "listKind": names.LIST_KIND,
+            "plural": names.PLURAL,
+            "shortNames": list(names.SHORT_NAMES),
+            "singular": names.SINGULAR,
         },
-    }
+        columns=(
+            {"name": "Ready", "type": "integer", "jsonPath": ".status.readyReplicas"},
+            {"name": "Desired", "type": "integer", "jsonPath": ".spec.replicas"},
+            {"name": "Up-to-date", "type": "integer", "jsonPath": ".status.updatedReplicas"},
+        ),
+        scale={
+            "specReplicasPath": ".spec.replicas",
+            "statusReplicasPath": ".status.replicas",
+            "labelSelectorPath": ".status.hpaPodSelector",
+        },
+    )
+
+
+@lru_cache(maxsize=1)
+def _disaggregatedset_crd() -> dict[str, Any]:
+    from lwskit.api.disaggregatedset import DisaggregatedSet
+
+    return _crd(
+        DisaggregatedSet,
+        disaggregated_names.GROUP,
+        disaggregated_names.VERSION,
+        {
+            "kind": disaggregated_names.KIND,
+            "listKind": disaggregated_names.LIST_KIND,
+            "plural": disaggregated_names.PLURAL,
+            "singular": disaggregated_names.SINGULAR,
+        },
+    )
+
+
+@lru_cache(maxsize=1)
+def _role_scaler_crd() -> dict[str, Any]:
+    from lwskit.api.disaggregatedset import DisaggregatedSetRoleScaler
+
+    return _crd(
+        DisaggregatedSetRoleScaler,
+        disaggregated_names.GROUP,
+        disaggregated_names.VERSION,
+        {
+            "kind": disaggregated_names.SCALER_KIND,
+            "listKind": disaggregated_names.SCALER_LIST_KIND,
+            "plural": disaggregated_names.SCALER_PLURAL,
+            "shortNames": list(disaggregated_names.SCALER_SHORT_NAMES),
+            "singular": disaggregated_names.SCALER_SINGULAR,
+        },
+        columns=(
+            {"name": "Desired", "type": "integer", "jsonPath": ".spec.replicas"},
+            {"name": "Current", "type": "integer", "jsonPath": ".status.replicas"},
+        ),
+        scale={
+            "specReplicasPath": ".spec.replicas",
+            "statusReplicasPath": ".status.replicas",
+            "labelSelectorPath": ".status.selector",
+        },
+    )
 
 
 def leaderworkerset_crd() -> dict[str, Any]:
@@ -143,9 +133,19 @@ def leaderworkerset_crd() -> dict[str, Any]:
     return copy.deepcopy(_leaderworkerset_crd())
 
 
+def disaggregatedset_crd() -> dict[str, Any]:
+    """The CRD of DisaggregatedSet as a new object that the caller may change. Specification: 50 §1."""
+    return copy.deepcopy(_disaggregatedset_crd())
+
+
+def role_scaler_crd() -> dict[str, Any]:
+    """The CRD of DisaggregatedSetRoleScaler as a new object that the caller may change. Specification: 50 §2."""
+    return copy.deepcopy(_role_scaler_crd())
+
+
 def crds() -> list[dict[str, Any]]:
     """All CRDs of this package, new objects."""
-    return [leaderworkerset_crd()]
+    return [leaderworkerset_crd(), disaggregatedset_crd(), role_scaler_crd()]
 
 
 def file_name(crd: Mapping[str, Any]) -> str:

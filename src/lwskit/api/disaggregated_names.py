@@ -156,3 +156,9 @@ UNSCHEDULABLE_SECONDS: Final = 60.0
 
 VALIDATE_PATH: Final = "/validate-disaggregatedset-x-k8s-io-v1-disaggregatedset"
 VALIDATE_WEBHOOK: Final = "vdisaggregatedset.kb.io"
+
+MESSAGE_ALL_OR_NOTHING: Final = (
+    "replicas must be zero for all non-External unpartitioned roles "
+    "or non-zero for all non-External unpartitioned roles"
+)
+MESSAGE_EXTERNAL_REPLICAS: Final = "replicas must be omitted when scaling.mode is External"

@@ -35,6 +35,9 @@ PodTemplate = Annotated[dict[str, Any], WithJsonSchema({"x-template": "core.v1.P
 ClaimTemplate = Annotated[dict[str, Any], WithJsonSchema({"x-template": "core.v1.PersistentVolumeClaim"})]
 """A claim template as a plain dict; the CRD has its whole schema."""
 
+EmbeddedMetadata = Annotated[dict[str, Any], WithJsonSchema({"x-template": "meta.v1.ObjectMeta"})]
+"""Metadata of what is made later: labels and annotations, name, namespace and finalizers."""
+
 Timestamp = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
 """A time as text: RFC 3339, UTC."""
 
@@ -319,8 +322,8 @@ class LeaderWorkerSetStatus(Model):
 class LeaderWorkerSetTemplateSpec(Model):
     """A set inside of another kind: metadata and what the user wants."""
 
-    metadata: dict[str, Any] | None = Field(None, description="Labels and annotations of the set.")
-    spec: LeaderWorkerSetSpec | None = Field(None, description="What the set is like.")
+    metadata: EmbeddedMetadata | None = Field(None, description="Labels and annotations of the LeaderWorkerSet.")
+    spec: LeaderWorkerSetSpec | None = Field(None, description="What the LeaderWorkerSet is like.")
 
 
 class LeaderWorkerSet(Model):
