@@ -1,0 +1,64 @@
+"""The planner of rollouts: the next counts of an old revision and of the target, in step over all roles. Pure.
+
+Specification: 50 §8. It knows counts only (`planner_state`) and remembers nothing: the same state has the same step.
+"""
+
+from __future__ import annotations
+
+from lwskit.disaggregated.planner_check import violations
+from lwskit.disaggregated.planner_safety import floors
+from lwskit.disaggregated.planner_sides import (
+    drained,
+    excesses,
+    grown,
+    limits,
+    old_total,
+    phase,
+    shrunk,
+    surge_baseline,
+)
+from lwskit.disaggregated.planner_state import OldRevision, RolloutState, Step, TargetRevision, Vector, baseline
+
+__all__ = ["OldRevision", "RolloutState", "Step", "TargetRevision", "Vector", "baseline", "next_step", "violations"]
+
+
+def next_step(state: RolloutState) -> Step | None:
+    """The step to take now, None while nothing may change.
+
+    First what the limits allow, drain and growth together; only if that is nothing, one group too many
+    (`bootstrap_surge`), and last one group too few (`availability_fallback`). Specification: 50 §8.6.
+    """
+    spec, target = state.active.spec, state.target.spec
+    old, new = drained(state, state.max_unavailable), grown(state, state.max_surge)
+    if state.advances and old == spec:
+        new = tuple(low if low < n else more for low, n, more in zip(shrunk(state), target, new, strict=True))
+    if old != spec or new != target:
+        return Step(old, new)
+    return _bootstrap(state) or _fallback(state)
+
+
+def _bootstrap(state: RolloutState) -> Step | None:
+    """One group too many for roles without which the target cannot serve, or holds up all others (50 §8.6 step 3)."""
+    target, old, base = state.target, old_total(state), surge_baseline(state)
+    most, wanted = limits(state, state.max_surge), phase(state)
+    surge = list(state.max_surge)
+    for i, n in enumerate(target.spec):
+        s, u = state.max_surge[i], state.max_unavailable[i]
+        held_up = state.advances and old[i] + n == base[i] + s and target.committed[i] >= n
+        if s + u > 0 and wanted[i] > n == most[i] and (n == 0 or held_up):
+            surge[i] = max(s + 1, old[i] - base[i] + 1)
+    new = grown(state, tuple(surge))
+    return Step(state.active.spec, new, bootstrap_surge=True) if new != target.spec else None
+
+
+def _fallback(state: RolloutState) -> Step | None:
+    """One group too few, where groups beyond the limits wait for a node in vain (50 §8.6 step 4)."""
+    more = tuple(
+        u + 1 if floor > 1 else u
+        for u, floor in zip(state.max_unavailable, floors(state, state.max_unavailable), strict=True)
+    )
+    old = drained(state, more)
+    released = zip(state.target.unschedulable, excesses(state, state.max_surge), state.active.spec, old, strict=True)
+    if any(stuck and excess and t < a for stuck, excess, a, t in released):
+        return Step(old, state.target.spec, availability_fallback=True)
+    return None
