@@ -35,6 +35,10 @@ ROOT = Path(__file__).resolve().parents[1]
 CASES = ROOT / "tests" / "conformance-cases.txt"
 OUTPUT = ROOT / ".cache" / "conformance"
 ALLOW = ROOT / "tests" / "conformance-allow.txt"
+ALLOW_LAST = ROOT / "tests" / "conformance-allow-last.txt"
+"""The same for cases that are compared at their last snapshot only."""
+LAST = "last"
+"""After a case's name: what it passes through is not compared, only where it ends."""
 VERDICT = re.compile(r"([a-z0-9-]+): (same$|(\d+) lines differ$|\S)")
 SHOWN = 80
 AT_ONCE = 6
@@ -63,41 +67,71 @@ SIDE_BY_SIDE = 3
 NOTHING_TO_RUN = 5
 """What pytest ends with when no test is selected."""
 _STARTING = Lock()
-EVENT = re.compile(r"  [+-]snapshots\.[^.]+\.event\[")
+EVENT = re.compile(r"  [+-](snapshots\.[^.]+\.)?event\[")
+IDLE = "allowed 0: "
 
 
-def listed_cases() -> list[str]:
-    """The recorded cases that are compared when none is named."""
-    return [line for line in CASES.read_text().splitlines() if line and not line.startswith("#")]
+def listed_cases() -> dict[str, bool]:
+    """The recorded cases that are compared when none is named, and for each whether at its last snapshot only."""
+    lines = [line.split() for line in CASES.read_text().splitlines() if line and not line.startswith("#")]
+    return {name: LAST in marks for name, *marks in lines}
 
 
 def compare(title: str, cluster: Cluster, cases: Sequence[str], output: Path) -> bool:
     """Play recorded cases against a cluster, print what the comparison says, and tell whether all are the same.
 
+    Those of which only the end counts are played after the others. What is allowed of them, and was not needed by any
+    while all were played, is a fault.
+    """
+    listed = listed_cases()
+    ends = [name for name in cases if listed.get(name)]
+    whole = [name for name in cases if name not in ends]
+    same = _compare(title, cluster, whole, output, last=False) if whole else True
+    if ends:
+        same &= _compare(f"{title}, their last snapshots", cluster, ends, output, last=True)
+    return same
+
+
+def _compare(title: str, cluster: Cluster, cases: Sequence[str], output: Path, *, last: bool) -> bool:
+    """Cases that are compared in one way; whether all are the same.
+
     A case that differs in nothing but events is played once more: the server folds events that come close together, and
     a step that was passed through quickly may have none.
     """
-    failed = _play(title, cluster, cases, output)
+    failed, idle = _play(title, cluster, cases, output, last=last)
     again = [name for name, only_events in failed.items() if only_events]
     if again and len(again) == len(failed):
-        failed = _play(f"{title}, again, since only events differ: {' '.join(again)}", cluster, again, output)
+        failed, _ = _play(
+            f"{title}, again, since only events differ: {' '.join(again)}", cluster, again, output, last=last
+        )
+    if last and idle and {*cases} == {name for name, only_end in listed_cases().items() if only_end}:
+        print("\n".join(f"no case needs the allowed line {line}" for line in idle), flush=True)
+        return False
     return not failed
 
 
-def _play(title: str, cluster: Cluster, cases: Sequence[str], output: Path) -> dict[str, bool]:
-    """One run of the comparison: the cases that differ, and for each whether events are all that does."""
+def _play(
+    title: str, cluster: Cluster, cases: Sequence[str], output: Path, *, last: bool
+) -> tuple[dict[str, bool], list[str]]:
+    """One run of the comparison: the cases that differ, for each whether events are all that does, and idle patterns."""
     folder = ROOT / "tests" / "conformance"
     command = [sys.executable, str(folder / "run.py"), "--server", cluster.server, "--token", cluster.token]
     command += ["--cafile", str(cluster.authority)] if cluster.authority else []
-    command += ["--allow", str(ALLOW)] if ALLOW.exists() else []
-    command += ["-j", str(AT_ONCE)]
+    command += ["--allow", str(ALLOW_LAST if last else ALLOW), "-j", str(AT_ONCE)]
+    command += ["--last"] if last else []
     command += ["--got", str(output), "compare", *(str(folder / "cases" / f"{name}.yaml") for name in cases)]
     command += ["-g", str(folder / "golden")]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, stdin=subprocess.DEVNULL)
     # At once, since the other cluster's comparison prints too.
     print(f"{title}\n{ran.stdout}", end="", flush=True)
-    return differing(ran.stdout.splitlines(), cases)
+    lines = ran.stdout.splitlines()
+    return differing(lines, cases), idle_patterns(lines)
+
+
+def idle_patterns(lines: Iterable[str]) -> list[str]:
+    """The allowed lines that a comparison says it has had no use for."""
+    return [line.removeprefix(IDLE) for line in lines if line.startswith(IDLE)]
 
 
 def differing(lines: Iterable[str], cases: Sequence[str]) -> dict[str, bool]:
@@ -154,7 +188,7 @@ def conformance_real(cases: Sequence[str]) -> bool:
 
 def conformance(arguments: argparse.Namespace) -> int:
     """The lane `conformance`: 0 if every case is the same on all clusters asked for, which are played side by side."""
-    cases = arguments.cases or listed_cases()
+    cases = arguments.cases or [*listed_cases()]
     lanes = {"embedded": conformance_embedded, "real": conformance_real}
     asked = [lane for cluster, lane in lanes.items() if arguments.cluster in (cluster, "both")]
     with ThreadPoolExecutor(len(asked)) as pool:

@@ -25,9 +25,6 @@ from tests.scenarios.world import Group, Wanted, World, image_of, is_leader, key
 W = TypeVar("W", bound=World)
 Groups = dict[Any, Group]
 
-LATE = 1.0
-"""Seconds for which a controller may still act on what the leader workload asked for before."""
-
 LEADER, WORKER, RESTART, UNREADY = "leader", "worker", "restart", "unready"
 """Causes: a leader is lost, a worker is lost, a container has restarted, a pod was not ready without being lost."""
 

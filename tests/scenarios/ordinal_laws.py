@@ -9,8 +9,9 @@ from lwskit.api import names
 from lwskit.runtime.kinds import STATEFUL_SET, Kind
 from lwskit.runtime.objects import Obj, is_deleting, labels_of, version_of
 from lwskit.testing.observer import Change
-from tests.scenarios.laws import LATE, UNREADY, Break, Cause, Groups, Laws
+from tests.scenarios.laws import UNREADY, Break, Cause, Groups, Laws
 from tests.scenarios.ordinals import Asked, OrdinalWorld, asked, ordinal_of, unfinished
+from tests.scenarios.sight import LATE
 from tests.scenarios.world import Wanted, key_of
 
 

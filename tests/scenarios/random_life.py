@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from lwskit.api import names
@@ -17,25 +17,17 @@ from lwskit.runtime.objects import Obj, labels_of, uid_of
 from lwskit.simulate import order as orders
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.laws import LEADER, RESTART, UNREADY, WORKER, Laws
-from tests.scenarios.life import Life
 from tests.scenarios.nodes import Nodes
+from tests.scenarios.stepped_life import Action, SteppedLife
 from tests.scenarios.support import Sets, pod_template, set_object
 from tests.scenarios.world import History, image_of, is_leader, restarts_of
 
 L = TypeVar("L", bound=Laws[Any])
-Action = Callable[[], Awaitable[None]]
 
 SET = "llm"
-QUIET = 90.0
-"""Seconds without a change after which nothing more is expected.
-
-That is longer than anything in a pod's life takes, and than a controller waits after a dozen failures in a row.
-"""
-PATIENCE = 1800.0
-"""Seconds after which a set that still changes does not come to rest."""
 
 
-class RandomLife(Life, ABC, Generic[L]):
+class RandomLife(SteppedLife, ABC, Generic[L]):
     """A set, its nodes, and everything that may happen to them."""
 
     fields: ClassVar[Obj] = {}
@@ -319,36 +311,6 @@ class RandomLife(Life, ABC, Generic[L]):
             self.begin: 2,
         }
 
-    async def step(self) -> None:
-        """One thing happens, and some time passes."""
-        manager: dict[Action, int] = {
-            self.changes_managers: 3,
-            self.dies: 4,
-            self.end: 2,
-            self.cuts: 4,
-            self.breaks: 5,
-            self.loses_answers: 4,
-            self.slows: 4,
-            self.silences: 2,
-            self.disconnects: 2,
-            self.calm: 4,
-        }
-        actions = self.actions()
-        if self.managed:
-            actions |= manager
-        elif self.chance(0.5):
-            actions = {self.begin: 1}
-        action = self.rng.choices([*actions], [*actions.values()])[0]
-        self.log.append(getattr(action, "__name__", ""))
-        self.counts["steps"] += 1
-        try:
-            await action()
-        except (NotFound, Conflict):
-            # The pod was replaced between the look and the act.
-            self.log[-1] += " (too late)"
-        await self.cluster.clock.sleep(self.rng.choice((0.0, 0.05, 0.3, 1.0, 3.0, 8.0)))
-        await self.look()
-
     # Rest ---------------------------------------------------------------------------------------------------------
 
     async def rests(self, *, mend: bool = True) -> None:
@@ -376,19 +338,6 @@ class RandomLife(Life, ABC, Generic[L]):
                 await self.recovers()
             except (NotFound, Conflict):
                 continue
-
-    async def settles(self) -> None:
-        """Wait until nothing changes any more; then the manager does not write either."""
-        clock, seen = self.cluster.clock, len(self.connection.requests)
-        began = since = clock.monotonic()
-        while clock.monotonic() - since < QUIET:
-            await clock.sleep(2.0)
-            if await self.look():
-                since, seen = clock.monotonic(), len(self.connection.requests)
-            assert clock.monotonic() - began < PATIENCE, "it does not come to rest"
-        writes = [r for r in self.connection.requests[seen:] if r.verb not in ("get", "list", "watch")]
-        writes = [r for r in writes if "/events" not in r.request.path and r.at > since + 1.0]
-        assert not writes, f"at rest the manager still writes: {writes}"
 
     @abstractmethod
     async def held(self, mend: bool) -> bool:

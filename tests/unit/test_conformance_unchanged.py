@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from tools.lanes import LAST, listed_cases
+
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "conformance"
 
@@ -35,7 +37,15 @@ def test_every_case_has_its_recording() -> None:
 
 def test_the_compared_cases_exist() -> None:
     lines = (ROOT / "conformance-cases.txt").read_text().splitlines()
-    names = [line for line in lines if line and not line.startswith("#")]
+    listed = [line.split() for line in lines if line and not line.startswith("#")]
+    names = [name for name, *_ in listed]
     assert names
     assert len(names) == len(set(names))
     assert all((FOLDER / "cases" / f"{name}.yaml").is_file() for name in names)
+    assert all(marks in ([], [LAST]) for _, *marks in listed)
+
+
+def test_of_disaggregated_sets_the_ends_are_compared() -> None:
+    """What they pass through was recorded from another planner."""
+    ends = {name for name, only_end in listed_cases().items() if only_end}
+    assert ends == {name for name in listed_cases() if name.startswith("ds-")}

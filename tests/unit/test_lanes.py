@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.lanes import differing, lane_files, shares
+from tools.lanes import differing, idle_patterns, lane_files, shares
 
 EVENT = '  -snapshots.ready.event[Normal/GroupsProgressing].note = "Created"'
 STATUS = "  +snapshots.ready.lws[sample].status.replicas = 2"
@@ -28,6 +28,16 @@ def test_a_case_that_stopped_or_was_not_heard_of_differs() -> None:
 
 def test_lists_of_faults_are_differences() -> None:
     assert differing(["a: nothing recorded in golden/a.json"], ["a"]) == {"a": False}
+
+
+def test_events_at_the_end_of_a_case_are_told_apart() -> None:
+    lines = ["a: 1 lines differ", '  -event[Normal/LWSDeleted].note = "Deleted"']
+    assert differing(lines, ["a"]) == {"a": True}
+
+
+def test_allowed_lines_that_nothing_needed_are_found() -> None:
+    lines = ["a: same", "allowed 2: x", r"allowed 0: \+lws\[a\]", "1 passed, 0 failed"]
+    assert idle_patterns(lines) == [r"\+lws\[a\]"]
 
 
 def test_every_file_is_in_one_share() -> None:

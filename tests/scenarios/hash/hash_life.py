@@ -16,12 +16,14 @@ from tests.scenarios.hash.keyed import asked, group_key
 from tests.scenarios.hash.laws import HashLaws
 from tests.scenarios.hash.support import HASH
 from tests.scenarios.nodes import Nodes
-from tests.scenarios.random_life import SET, Action, RandomLife
+from tests.scenarios.random_life import SET, RandomLife
+from tests.scenarios.sight import Sight, SightedLife
+from tests.scenarios.stepped_life import Action
 from tests.scenarios.support import Sets
 from tests.scenarios.world import Group, History, key_of
 
 
-class HashLife(RandomLife[HashLaws]):
+class HashLife(SightedLife, RandomLife[HashLaws]):
     """A set in Hash mode, and everything that may happen to it."""
 
     fields: ClassVar[Obj] = HASH
@@ -44,6 +46,10 @@ class HashLife(RandomLife[HashLaws]):
         self.kept: list[tuple[str, str]] = []
         """Pods that stay when they are deleted, by name and UID."""
 
+    @property
+    def sight(self) -> Sight:
+        return self.laws.sight
+
     def own_edit(self, kind: str) -> Obj:
         if kind != "replacement":
             return {}
@@ -51,39 +57,6 @@ class HashLife(RandomLife[HashLaws]):
 
     def actions(self) -> dict[Action, int]:
         return {**super().actions(), self.keeps: 6, self.releases: 3}
-
-    # What the manager sees ----------------------------------------------------------------------------------------
-
-    async def slows(self) -> None:
-        self.laws.blind(self.cluster.clock.monotonic())
-        await super().slows()
-
-    async def silences(self) -> None:
-        self.laws.blind(self.cluster.clock.monotonic())
-        await super().silences()
-
-    async def disconnects(self) -> None:
-        self.laws.blind(self.cluster.clock.monotonic())
-        await super().disconnects()
-
-    async def calm(self) -> None:
-        await super().calm()
-        if self.managed:
-            self.laws.sees(self.cluster.clock.monotonic())
-
-    async def begin(self) -> None:
-        fresh = not self.managed
-        await super().begin()
-        if fresh:
-            self.laws.sees(self.cluster.clock.monotonic())
-
-    async def dies(self) -> None:
-        self.laws.blind(self.cluster.clock.monotonic())
-        await super().dies()
-
-    async def end(self) -> None:
-        await super().end()
-        self.laws.blind(self.cluster.clock.monotonic())
 
     # What happens -------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,8 @@ from lwskit.runtime.objects import Obj, annotations_of, controller_of, is_deleti
 from lwskit.testing.observer import Change
 from tests.scenarios.hash.keyed import Asked, HashWorld, asked, group_key
 from tests.scenarios.hash.support import is_gated
-from tests.scenarios.laws import LATE, UNREADY, Break, Cause, Groups, Laws
+from tests.scenarios.laws import UNREADY, Break, Cause, Groups, Laws
+from tests.scenarios.sight import LATE, Sight
 from tests.scenarios.world import is_leader, is_whole, key_of
 
 KEY = re.compile(r"[0-9a-f]{40}")
@@ -23,9 +24,7 @@ class HashLaws(Laws[HashWorld]):
 
     def __init__(self, name: str) -> None:
         super().__init__(HashWorld(name))
-        self._blind_since: float | None = None
-        """Since when news has reached no manager, or reached it late; None if it reaches one at once."""
-        self._sees_since = 0.0
+        self.sight = Sight()
         self._asked: list[Asked] = []
         self._gone: float | None = None
         """Until when there was no Deployment, though there had been one."""
@@ -73,21 +72,6 @@ class HashLaws(Laws[HashWorld]):
     def _recent(self, at: float, window: float = LATE) -> list[Asked]:
         """What the Deployment has asked for in the time for which somebody may still act on it."""
         return [a for a, after in pairwise(self._asked) if after.at >= at - window] + self._asked[-1:]
-
-    def blind(self, at: float) -> None:
-        """From now on news reaches no manager, or reaches it late."""
-        if self._blind_since is None or self._sees_since < at - LATE:
-            self._blind_since = at
-        self._sees_since = float("inf")
-
-    def sees(self, at: float) -> None:
-        """From now on news reaches the manager at once."""
-        self._sees_since = min(self._sees_since, at)
-
-    def _since(self, at: float) -> float:
-        """From when on the manager may still act on what was so."""
-        late = at - LATE
-        return min(late, self._blind_since - LATE) if self._blind_since and late < self._sees_since else late
 
     def _size_of(self, maker: str, at: float) -> int:
         """The smallest size that a ReplicaSet was just asked for."""
@@ -144,9 +128,9 @@ class HashLaws(Laws[HashWorld]):
         self.counts["leaders let in"] += 1
         self.trail.append(f"{change.at:.3f} {name} is let in: {len(self.world.taking_places())} places are taken")
         assert names.POD_DELETION_COST_ANNOTATION not in annotations_of(pod)
-        window = change.at - self._since(change.at)
+        window = change.at - self.sight.since(change.at)
         recent = self._recent(change.at, window)
-        if self._gone is None or self._gone < self._since(change.at):
+        if self._gone is None or self._gone < self.sight.since(change.at):
             # Without a Deployment nobody knows which revision is wanted.
             assert key_of(pod) in {a.key for a in recent}, f"{name} is let in, of revision {key_of(pod)}: {recent}"
         mine = [p for p in self.world.mine() if key_of(p) == key_of(pod) and not is_gated(p) and not is_deleting(p)]
@@ -172,7 +156,9 @@ class HashLaws(Laws[HashWorld]):
         workers = self.world.workers_of(pod)
         whole = change.at if workers is not None and is_whole(workers) else self._whole.get(change.uid)
         assert whole is not None, f"{change.name} is ready, and its workers never were"
-        assert whole >= self._since(change.at), f"{change.name} becomes ready {change.at - whole:g} s after its workers"
+        assert whole >= self.sight.since(change.at), (
+            f"{change.name} becomes ready {change.at - whole:g} s after its workers"
+        )
 
     # What there is ----------------------------------------------------------------------------------------------
 
