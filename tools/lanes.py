@@ -113,7 +113,7 @@ def _compare(title: str, cluster: Cluster, cases: Sequence[str], output: Path, *
 def _play(
     title: str, cluster: Cluster, cases: Sequence[str], output: Path, *, last: bool
 ) -> tuple[dict[str, bool], list[str]]:
-    """One run of the comparison: the cases that differ, for each whether events are all that does, and idle patterns."""
+    """One run: the cases that differ, for each whether events are all that does; and the patterns without use."""
     folder = ROOT / "tests" / "conformance"
     command = [sys.executable, str(folder / "run.py"), "--server", cluster.server, "--token", cluster.token]
     command += ["--cafile", str(cluster.authority)] if cluster.authority else []
