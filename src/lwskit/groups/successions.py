@@ -20,6 +20,7 @@ from lwskit.runtime.objects import Obj
 
 _AT_ONCE = timedelta(seconds=5)
 """How far the times of one moment are apart at most, as several programs tell them."""
+_SECOND = timedelta(seconds=1)
 _AT_GATE = timedelta(minutes=2)
 """How long a leader may have been at its gate, where only that it left it is known."""
 _CREATED = "Created pod: "
@@ -90,11 +91,16 @@ def _before(
 ) -> tuple[datetime, str, str] | None:
     """The recreation that made room for a leader: the nearest to when it was made, or the last before it was let in."""
     if born is not None:
-        near = [r for r in recreated if abs(r[0] - born) <= _AT_ONCE]
-        return min(near, key=lambda r: abs(r[0] - born), default=None)
+        near = [r for r in recreated if _apart(r[0], born) <= _AT_ONCE]
+        return min(reversed(near), key=lambda r: _apart(r[0], born), default=None)
     if let_in is None:
         return None
     return next((r for r in reversed(recreated) if -_AT_ONCE <= let_in - r[0] <= _AT_GATE), None)
+
+
+def _apart(time: datetime, born: datetime) -> timedelta:
+    """How far a time is from a birth, which is told in whole seconds and so may have been up to a second later."""
+    return max(born - time, time - born - _SECOND, timedelta())
 
 
 def _set_of(leader: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from lwskit.api import names
@@ -71,6 +72,25 @@ def test_from_leader_to_leader() -> None:
     assert run is not None
     assert (run.count, run.pod, run.longest) == (3, "x-3-2", timedelta(seconds=100))
     assert run.is_loop(NOW)
+
+
+def test_births_are_told_in_whole_seconds() -> None:
+    """A leader that came at the end of a second is told to have come at its beginning, nearer to an earlier one."""
+
+    def precisely(what: Happening, seconds: float) -> Happening:
+        return replace(what, time=(NOW - timedelta(seconds=seconds)).isoformat())
+
+    run = found(
+        creation("x-rs-1", 14),
+        precisely(recreation("x-rs-1", 13, "x-1-1"), 13.749),
+        creation("x-rs-2", 14),
+        precisely(recreation("x-rs-2", 11, "x-2-1"), 11.879),
+        creation("x-rs-3", 12),
+        precisely(recreation("x-rs-3", 10, "x-3-1"), 10.058),
+        born=11,
+    )
+    assert run is not None
+    assert (run.count, run.pod) == (3, "x-3-1")
 
 
 def test_a_leader_that_came_for_another_reason_is_none() -> None:
