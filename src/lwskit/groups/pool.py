@@ -15,7 +15,7 @@ from typing import TypeVar
 from lwskit.api import names
 from lwskit.groups import budget, gates, ownership
 from lwskit.groups.identity import has_hash_identity, is_leader, parse_ordinal
-from lwskit.groups.poolstate import NO_POOL, LeaderFacts, Line, Place, PoolState, Tally
+from lwskit.groups.poolstate import NO_POOL, LeaderFacts, Line, Made, Place, PoolState, Tally
 from lwskit.runtime.kinds import POD, Kind
 from lwskit.runtime.objects import Key, Obj, controller_of, is_deleting, is_true, key_of, labels_of, uid_of
 
@@ -39,7 +39,19 @@ class _Group:
 class _Set:
     """The groups of one set."""
 
-    __slots__ = ("ended", "exhausted", "gated", "groups", "leaders", "lines", "state", "taken", "tallies", "torn_down")
+    __slots__ = (
+        "ended",
+        "exhausted",
+        "gated",
+        "groups",
+        "leaders",
+        "lines",
+        "made",
+        "state",
+        "taken",
+        "tallies",
+        "torn_down",
+    )
 
     def __init__(self) -> None:
         self.groups: dict[str, _Group] = {}
@@ -49,6 +61,7 @@ class _Set:
         self.exhausted: dict[str, list[Place]] = {}
         self.lines: dict[tuple[str, str], list[Place]] = {}
         self.taken: Counter[tuple[str, str]] = Counter()
+        self.made: dict[str, list[int]] = {}
         self.torn_down = self.ended = 0
         self.state: PoolState | None = None
 
@@ -88,6 +101,13 @@ class _Set:
         tally[3] += step * (leader.exhausted and leader.ready and not leader.leaving)
         if not tally[0]:
             del self.tallies[leader.revision]
+        made = self.made.setdefault(leader.maker, [0, 0, 0, 0])
+        made[0] += step
+        made[1] += step * (not leader.leaving)
+        made[2] += step * leader.ready
+        made[3] += step * (leader.ready and leader.alive)
+        if not made[0]:
+            del self.made[leader.maker]
         line = (leader.revision, leader.maker)
         self.taken[line] += step * (leader.exhausted or (leader.alive and not leader.gated))
         if not self.taken[line]:
@@ -106,6 +126,7 @@ class _Set:
                 {key: Line(tuple(self.lines.get(key, ())), self.taken[key]) for key in {*self.lines, *self.taken}},
                 self.torn_down,
                 self.ended,
+                {key: Made(*counts[1:]) for key, counts in self.made.items()},
             )
         return self.state
 

@@ -82,6 +82,18 @@ class Line:
         return found if found < len(self.gated) and self.gated[found] == place else None
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """How many leaders there are that one workload has made."""
+
+    active: int = 0
+    """Neither being deleted nor ended: those that the workload counts."""
+    ready: int = 0
+    """Ready, whatever else becomes of them."""
+    sound: int = 0
+    """Ready, active, and with restarts left."""
+
+
 _NONE = Tally()
 _NOBODY = Line()
 
@@ -92,7 +104,7 @@ class PoolState:
 
     `torn_down` groups have pods and no living leader; `ended` of them are those whose leader is over and not deleted
     yet. `gated` has the places of the leaders at their gate by revision, `exhausted` those of leaders whose groups have
-    no restart left; the oldest first. `lines` has them by revision and maker.
+    no restart left; the oldest first. `lines` has them by revision and maker, `made` counts leaders by maker.
     """
 
     tallies: Mapping[str, Tally] = field(default_factory=dict)
@@ -101,6 +113,7 @@ class PoolState:
     lines: Mapping[tuple[str, str], Line] = field(default_factory=dict)
     torn_down: int = 0
     ended: int = 0
+    made: Mapping[str, Made] = field(default_factory=dict)
 
     def of(self, revision: str) -> Tally:
         """The leaders of one revision."""

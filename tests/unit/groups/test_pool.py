@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lwskit.api import names
 from lwskit.groups.pool import GroupPool, place_of
-from lwskit.groups.poolstate import PoolState, Tally
+from lwskit.groups.poolstate import Made, PoolState, Tally
 from lwskit.runtime.kinds import POD, STATEFUL_SET
 from lwskit.runtime.objects import Key, Obj, uid_of
 from tests.unit.groups.hash_objects import KEY, key, leader, pool_of, worker
@@ -46,6 +46,20 @@ def test_what_is_counted_of_a_revision() -> None:
     assert state.torn_down == 4
     assert [p.group for p in state.exhausted["r1"]] == [key(4), key(5)]
     assert pool.owned(KEY, "r1") == {key(1), key(3), key(4), key(5)}
+
+
+def test_what_is_counted_of_a_maker() -> None:
+    pool = pool_of(
+        leader(1),
+        leader(2, leaving=True),
+        leader(3, ready=False),
+        leader(4, exhausted=True),
+        leader(5, phase="Failed", ready=False),
+        leader(6, maker="other", leaving=True),
+        leader(7, maker=""),
+    )
+    made = pool.state_of(KEY).made
+    assert made == {"rs": Made(active=3, ready=3, sound=1), "other": Made(active=0, ready=1, sound=0)}
 
 
 def test_gated_leaders_stand_in_the_order_of_their_creation() -> None:

@@ -1,0 +1,104 @@
+"""The guarded write of a child's replicas. Pure.
+
+Specification: 50 §6, §7.2, §7.6, §17, §18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lwskit.api import disaggregated_names as names
+from lwskit.disaggregated.model import Child, Readiness
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.runtime.objects import Obj, ObjectRef, key_of, ref_of, version_of
+from lwskit.runtime.plan import AnyAction, Event, OnError, Patch
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What brings a child to the counts that it is to have; `pending` is a sentence if that is not possible yet."""
+
+    actions: tuple[AnyAction, ...] = ()
+    pending: str = ""
+
+
+NOTHING = Write()
+"""The child has what it is to have."""
+
+
+def to(
+    child: Child,
+    replicas: int,
+    *,
+    readiness: Readiness,
+    why: str,
+    initial: int | None = None,
+    event_ref: ObjectRef | None = None,
+    also: Mapping[str, Any] | None = None,
+) -> Write:
+    """Have a child ask for `replicas` groups, in one patch that fails if the child is not as it was seen.
+
+    `initial` is what its annotation initial-replicas is to say; None leaves it as it is. `also` are further fields of
+    its spec. `event_ref` is the set that an event tells of the scaling; None tells nobody. `why` is for people. A
+    raise is pending, and only the rest is written, while groups of an earlier lowering may still be on their way out.
+    """
+    waits = replicas > child.replicas and needs_settling(child) and not readiness.settled
+    written = child.replicas if waits else replicas
+    body = _body(child, written, initial, also)
+    pending = unsettled(child) if waits else ""
+    if not body:
+        return Write((), pending)
+    event = _event(child, written, event_ref) if event_ref is not None and written != child.replicas else None
+    return Write((_patch(child, body, why, event),), pending)
+
+
+def needs_settling(child: Child) -> bool:
+    """Whether groups may still be on their way out that a raise must not count as its own (50 §7.6)."""
+    status = child.obj.get("status") or {}
+    more = max(status.get("replicas", 0), status.get("readyReplicas", 0))
+    return child.has_pending_scale_down or more > child.replicas
+
+
+def unsettled(child: Child) -> str:
+    """The sentence about a child whose scale-down is not over."""
+    return f"the previous scale-down of LeaderWorkerSet {child.name} has not settled"
+
+
+def _body(child: Child, replicas: int, initial: int | None, also: Mapping[str, Any] | None) -> Obj:
+    """The merge patch, empty if it would change nothing."""
+    annotations: dict[str, str | None] = {}
+    if initial is not None and child.initial != initial:
+        annotations[names.INITIAL_REPLICAS_ANNOTATION] = str(initial)
+    if replicas < child.replicas and not child.has_pending_scale_down:
+        annotations[names.SCALE_DOWN_PENDING_ANNOTATION] = "true"
+    if replicas > child.replicas and child.has_pending_scale_down:
+        annotations[names.SCALE_DOWN_PENDING_ANNOTATION] = None
+    spec: Obj = {**(also or {}), **({"replicas": replicas} if replicas != child.replicas else {})}
+    body: Obj = {}
+    if annotations:
+        body["metadata"] = {"annotations": annotations}
+    if spec:
+        body["spec"] = spec
+    return body
+
+
+def _patch(child: Child, body: Obj, why: str, event: Event | None) -> Patch:
+    metadata = {**body.get("metadata", {}), "resourceVersion": version_of(child.obj)}
+    return Patch(
+        kind=LEADER_WORKER_SET,
+        key=key_of(child.obj),
+        uid=child.uid,
+        body={**body, "metadata": metadata},
+        why=why,
+        on_success=event,
+        errors={"Conflict": OnError.REQUEUE},
+    )
+
+
+def _event(child: Child, replicas: int, ref: ObjectRef) -> Event:
+    grows = replicas > child.replicas
+    reason, word = (names.EVENT_SCALING_UP, "up") if grows else (names.EVENT_SCALING_DOWN, "down")
+    note = f"Scaling {word} {child.role} LWS {child.name} from {child.replicas} to {replicas} replicas"
+    return Event(ref, reason, names.ACTION_UPDATE, note, related=ref_of(child.obj, LEADER_WORKER_SET))
