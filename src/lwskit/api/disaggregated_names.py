@@ -58,6 +58,8 @@ SUBROLE_REPLICAS_ANNOTATION: Final = PREFIX + "subrole-replicas"
 """On a child: how spec.replicas divides over sub-roles, a JSON object."""
 SUBROLE_PLAN_ANNOTATION: Final = PREFIX + "subrole-plan"
 """On a child: the sub-role counts that it is on its way to, a JSON object."""
+SUBROLE_VICTIM_ANNOTATION: Final = PREFIX + "subrole-victim"
+"""On a leader in Hash mode that is the next to go: the deletion cost that it had before it was marked, if any."""
 SCALE_DOWN_PENDING_ANNOTATION: Final = PREFIX + "scale-down-pending"
 """`true` on a child from a scale-down until growth safely reverses it."""
 REVISION_HASH_VERSION_ANNOTATION: Final = PREFIX + "revision-hash-version"
@@ -98,6 +100,8 @@ REASON_ALL_ROLES_READY: Final = "AllRolesReady"
 REASON_ROLLOUT_IN_PROGRESS: Final = "RolloutInProgress"
 REASON_TARGETS_UNRESOLVED: Final = "ReplicaTargetsUnresolved"
 REASON_BOUND: Final = "Bound"
+REASON_GROUPS_ASSIGNED: Final = "AllGroupsAssigned"
+REASON_GROUPS_UNASSIGNED: Final = "GroupsUnassigned"
 
 MESSAGE_ALL_ROLES_READY: Final = (
     "All roles have reached their desired replica count, ready and updated to the current revision"
@@ -106,6 +110,8 @@ MESSAGE_ROLLOUT_IN_PROGRESS: Final = (
     "Not all roles have reached their desired replica count, ready and updated to the current revision"
 )
 MESSAGE_TARGETS_UNRESOLVED: Final = "DisaggregatedSetRoleScaler could not be created or adopted for roles: {roles}"
+MESSAGE_GROUPS_ASSIGNED: Final = "Every group of every role with subRoles is assigned to one of them"
+MESSAGE_GROUPS_UNASSIGNED: Final = "Groups without a sub-role that all their pods agree on: {groups}"
 MESSAGE_BOUND: Final = "Scaler bound to a live DisaggregatedSet role"
 
 # Events (50 §17) ----------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from datetime import datetime
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET
 from lwskit.disaggregated.model import Child, Part, Readiness
 from lwskit.disaggregated.spec import SetSpec
+from lwskit.disaggregated.subrole_groups import Partition
 from lwskit.runtime.objects import Obj, ObjectRef, is_controlled_by, ref_of
 
 UNKNOWN = Readiness(known=False, settled=False)
@@ -52,6 +53,8 @@ class Scene:
     named: Mapping[str, Obj] = field(default_factory=dict)
     readiness: Mapping[str, Readiness] = field(default_factory=dict)
     now: datetime | None = None
+    partitions: Mapping[str, Partition] = field(default_factory=dict)
+    """The groups of children that are, or were, divided among sub-roles, by the child's UID."""
 
     @property
     def ref(self) -> ObjectRef:

@@ -6,13 +6,14 @@ Specification: 50 §3, §13.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
 from lwskit.api import disaggregated_names as names
 from lwskit.api import names as base
 from lwskit.disaggregated.model import Child
+from lwskit.disaggregated.spec import Role
 from lwskit.groups.model import DecisionError
 from lwskit.runtime.objects import annotations_of
 
@@ -115,27 +116,28 @@ def fitted(wanted: Counts, total: int) -> Counts:
     return found
 
 
-def of(child: Child, subroles: Sequence[str]) -> Counts:
-    """How the child's groups divide over parts of its role, by sub-role; `{"": n}` for a role without sub-roles.
+def of(child: Child, role: Role | None) -> Counts:
+    """How the child's groups divide over the parts of its role, by sub-role; `{"": n}` where there are none.
 
-    `subroles` are those that the role has in the set's spec. Where the child was not divided yet, it is as `fitted`
-    has it without anything wanted: all groups are of the first. Raises DecisionError as `issued` does.
+    `role` is the role in the set's spec, None where it has it no more: then the child stays divided as it was. Names
+    that the role no longer has are in it as long as groups are issued to them. Before the first use all groups are of
+    the first name. Raises DecisionError as `issued` does.
     """
-    if not subroles:
-        return {"": child.replicas}
-    found = issued(child)
-    return found if found is not None else fitted(dict.fromkeys(subroles, 0), child.replicas)
+    return _by_part(role, issued(child), child.replicas)
 
 
-def stated(counts: Counts, first: Counts) -> dict[str, str]:
-    """The annotations of a new child of a role with sub-roles: `counts` are issued, `first` is what its rollout goes
-    by. `initial-replicas` is the sum of the latter, and for the caller to write."""
-    return {
-        names.SUBROLE_REPLICAS_ANNOTATION: written(counts),
-        names.INITIAL_SUBROLE_REPLICAS_ANNOTATION: written(first),
-    }
+def initial_of(child: Child, role: Role | None) -> Counts:
+    """What the rollout of the child goes by, over the same parts; without any notes it is as `of` has it.
+
+    Raises DecisionError as `initial` does.
+    """
+    return _by_part(role, initial(child), child.initial if child.initial is not None else child.replicas)
 
 
-def over(counts: Counts, subroles: Iterable[str]) -> dict[str, int]:
-    """The same counts with 0 for those of `subroles` that have none."""
-    return {**dict.fromkeys(subroles, 0), **counts}
+def _by_part(role: Role | None, found: Counts | None, total: int) -> Counts:
+    if role is None:
+        return found if found is not None else {"": total}
+    if not role.subroles:
+        return {"": total}
+    wanted = dict.fromkeys((sub.name for sub in role.subroles), 0)
+    return {**wanted, **(found if found is not None else fitted(wanted, total))}

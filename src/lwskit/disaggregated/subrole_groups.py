@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lwskit.api import disaggregated_names as names
-from lwskit.groups import budget, ownership
+from lwskit.groups import budget
 from lwskit.groups.identity import has_hash_identity, is_leader, parse_ordinal
 from lwskit.groups.pool import group_name
 from lwskit.runtime.objects import Obj, controller_of, is_deleting, labels_of, uid_of
@@ -20,8 +20,8 @@ from lwskit.runtime.ranking import is_active
 class LabelledGroup:
     """One group: its leader, and those of its workers that are not being deleted.
 
-    `ordinal` is -1 in Hash mode. `leaving` says that the leader is being deleted or has ended, `ready` that leader and
-    workers are ready, whatever their labels.
+    `ordinal` is -1 in Hash mode. `leaving` says that the leader is being deleted or has ended, `losing` that one of its
+    workers is being deleted, `ready` that leader and workers are ready, whatever their labels.
     """
 
     ordinal: int
@@ -29,6 +29,7 @@ class LabelledGroup:
     workers: tuple[Obj, ...] = ()
     ready: bool = False
     leaving: bool = False
+    losing: bool = False
     exhausted: bool = False
 
     @property
@@ -65,19 +66,23 @@ class LabelledGroup:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """What was observed of one child whose groups are divided among sub-roles: the groups, in their order, and the
-    workload that makes the leaders."""
+    """What was observed of one child whose groups are divided among sub-roles: the groups, in their order, and in
+    Ordinal mode the ordinals that the leader workload wants, those that stay longest first."""
 
     groups: tuple[LabelledGroup, ...] = ()
-    workload: Obj | None = None
+    ordinals: Sequence[int] | None = None
 
     @property
     def alive(self) -> tuple[LabelledGroup, ...]:
         """The groups whose leaders are there to stay."""
         return tuple(group for group in self.groups if not group.leaving)
 
-
-NO_PARTITION = Partition()
+    def first(self, count: int) -> tuple[LabelledGroup, ...]:
+        """The living groups of the first `count` ordinals; in Hash mode all that live. A hole pulls nobody in."""
+        if self.ordinals is None:
+            return self.alive
+        wanted = {*self.ordinals[:count]}
+        return tuple(group for group in self.alive if group.ordinal in wanted)
 
 
 def label_of(pod: Mapping[str, object]) -> str:
@@ -93,11 +98,10 @@ def read(pods: Iterable[Obj], ready: Callable[[Obj], bool]) -> tuple[LabelledGro
     leaders: list[Obj] = []
     workers: dict[str, list[Obj]] = {}
     for pod in pods:
-        if is_leader(pod):
-            if controller_of(pod) is not None:
-                leaders.append(pod)
-        elif not is_deleting(pod):
+        if not is_leader(pod):
             workers.setdefault(group_name(pod), []).append(pod)
+        elif controller_of(pod) is not None:
+            leaders.append(pod)
     latest: dict[str, Obj] = {}
     for leader in leaders:
         # Two leaders of one group: the one that stays has its workers.
@@ -117,9 +121,13 @@ def _workers_of(leader: Obj, workers: Mapping[str, Sequence[Obj]], latest: Mappi
 
 def _group(leader: Obj, workers: tuple[Obj, ...], ready: bool) -> LabelledGroup:
     ordinal = -1 if has_hash_identity(leader) else parse_ordinal(leader["metadata"]["name"])[1]
-    return LabelledGroup(ordinal, leader, workers, ready, not is_active(leader), budget.is_exhausted(leader))
-
-
-def is_partitioned(pod: Obj) -> bool:
-    """Whether a pod has a label of a sub-role, or could get one: it is of a set's child."""
-    return bool(ownership.set_name(pod)) and names.ROLE_LABEL in labels_of(pod)
+    staying = tuple(pod for pod in workers if not is_deleting(pod))
+    return LabelledGroup(
+        ordinal,
+        leader,
+        staying,
+        ready,
+        leaving=not is_active(leader),
+        losing=len(staying) < len(workers),
+        exhausted=budget.is_exhausted(leader),
+    )

@@ -1,0 +1,161 @@
+"""The write of new sub-role counts to a child: at once where all grow, else over a stored plan. Pure.
+
+Specification: 50 §13. Counts, `spec.replicas` and what else belongs to them change together in one patch that fails if
+the child is not as it was seen; after it nothing more is decided in the same pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lwskit.api import disaggregated_names as names
+from lwskit.disaggregated import subrole_counts, subrole_labels, subrole_moves, subrole_victims
+from lwskit.disaggregated.model import NO_WRITE, Child, Write
+from lwskit.disaggregated.scene import Scene
+from lwskit.disaggregated.subrole_counts import Counts
+from lwskit.disaggregated.subrole_groups import Partition
+from lwskit.disaggregated.subrole_moves import Moves
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.runtime.objects import key_of, ref_of, version_of
+from lwskit.runtime.plan import AnyAction, Event, OnError, Patch
+
+_Notes = Mapping[str, str | None]
+
+
+def to(scene: Scene, child: Child, wanted: Counts) -> Write:
+    """Bring a child, whose present counts are issued and which has no plan, to these counts.
+
+    A sub-role that is not in `wanted` is to have none. Raises DecisionError for annotations that cannot be read.
+    """
+    counts = subrole_counts.issued(child)
+    if counts is None:
+        return Write(pending=f"the groups of LeaderWorkerSet {child.name} are not divided among sub-roles yet")
+    if dict(counts) == dict(wanted):
+        return NO_WRITE
+    if all(wanted.get(name, 0) >= count for name, count in counts.items()):
+        return _issue(scene, child, wanted)
+    if _is_old(scene, child):
+        partition = scene.partitions.get(child.uid)
+        if partition is None or _blocked(_moves(scene, child, partition, wanted), partition, counts, wanted):
+            # Nothing is promised that could not be kept: the rest of the step does not wait for it.
+            return NO_WRITE
+    text = subrole_counts.written(wanted)
+    why = f"its sub-roles are to change from {subrole_counts.written(counts)} to {text}"
+    return Write(
+        (patch(child, {names.SUBROLE_PLAN_ANNOTATION: text}, why),),
+        f"the groups of LeaderWorkerSet {child.name} are to change their sub-roles first",
+    )
+
+
+def finish(scene: Scene, child: Child, counts: Counts, wanted: Counts) -> Write:
+    """The next step of a stored plan, from the issued counts to those wanted."""
+    partition = scene.partitions.get(child.uid)
+    if partition is None or not scene.readiness_of(child).known:
+        return Write(pending=f"the groups of LeaderWorkerSet {child.name} cannot be told yet")
+    if dict(counts) == dict(wanted):
+        return _drop(child, "it has the counts that were planned")
+    moves = _moves(scene, child, partition, wanted)
+    blocked = _blocked(moves, partition, counts, wanted) if not _is_old(scene, child) else ""
+    if _is_old(scene, child) and _blocked(moves, partition, counts, wanted):
+        return _drop(child, f"it cannot be kept any more: {moves.hole}")
+    labels = _labels(child, moves, is_held=bool(blocked))
+    if labels or blocked:
+        return Write(tuple(labels), blocked or f"the groups of LeaderWorkerSet {child.name} change their sub-roles")
+    return _issue(scene, child, wanted)
+
+
+def _is_old(scene: Scene, child: Child) -> bool:
+    return child.revision != scene.revision
+
+
+def _moves(scene: Scene, child: Child, partition: Partition, wanted: Counts) -> Moves:
+    return subrole_moves.find(partition, child.replicas, wanted, scene.now, unready_stay=_is_old(scene, child))
+
+
+def _blocked(moves: Moves, partition: Partition, counts: Counts, wanted: Counts) -> str:
+    """Why groups that would have to change their sub-role must not do so yet, empty if none has to or all may."""
+    if not moves.moving or not moves.hole:
+        return ""
+    if moves.unready_stay and subrole_moves.is_harmless(moves, partition, counts, wanted):
+        return ""
+    return f"groups change their sub-role only while all that stay are ready: {moves.hole}"
+
+
+def _labels(child: Child, moves: Moves, *, is_held: bool) -> list[AnyAction]:
+    """What to write on pods: new sub-roles before any is taken away, so that none has too few in between."""
+    found: list[AnyAction] = []
+    held = {group.uid for group in moves.moving} if is_held else set[str]()
+    for group in moves.staying:
+        if group.uid not in held:
+            subrole = moves.assigned[group.uid]
+            found += subrole_labels.due(group, subrole, f"group {group.name} is to be one of sub-role {subrole}")
+    if is_held or found:
+        return found
+    why = f"its sub-role has one group too many, and LeaderWorkerSet {child.name} is to be scaled down"
+    marked = [
+        subrole_labels.patched(group.leader, {"annotations": subrole_victims.marking(group.leader)}, why)
+        for group in moves.marks
+    ]
+    return [*marked] or subrole_labels.cleared(moves.going, f"it goes when LeaderWorkerSet {child.name} is scaled down")
+
+
+def _drop(child: Child, why: str) -> Write:
+    action = patch(child, {names.SUBROLE_PLAN_ANNOTATION: None}, f"the planned change of sub-roles is over: {why}")
+    return Write((action,), f"the planned change of LeaderWorkerSet {child.name} is over")
+
+
+def _issue(scene: Scene, child: Child, counts: Counts) -> Write:
+    """The patch that makes these the issued counts, and their sum the replicas; with it a stored plan is done."""
+    total = sum(counts.values())
+    notes: dict[str, str | None] = {names.SUBROLE_REPLICAS_ANNOTATION: subrole_counts.written(counts)}
+    if subrole_counts.planned(child) is not None:
+        notes[names.SUBROLE_PLAN_ANNOTATION] = None
+    text = f"its sub-roles are to have {subrole_counts.written(counts)}"
+    spec: dict[str, Any] = {}
+    if total > child.replicas:
+        if _needs_settling(child) and not scene.readiness_of(child).settled:
+            return Write(pending=f"the previous scale-down of LeaderWorkerSet {child.name} has not settled")
+        if child.has_pending_scale_down:
+            notes[names.SCALE_DOWN_PENDING_ANNOTATION] = None
+    elif total < child.replicas and not child.has_pending_scale_down:
+        notes[names.SCALE_DOWN_PENDING_ANNOTATION] = "true"
+    if total != child.replicas:
+        spec = {"replicas": total}
+    action = patch(child, notes, text, spec, _event(scene, child, total))
+    return Write((action,), f"LeaderWorkerSet {child.name} has just been given new counts")
+
+
+def _needs_settling(child: Child) -> bool:
+    status = child.obj.get("status") or {}
+    more = max(status.get("replicas", 0), status.get("readyReplicas", 0))
+    return child.has_pending_scale_down or more > child.replicas
+
+
+def _event(scene: Scene, child: Child, total: int) -> Event | None:
+    """The event of a scaling, which is told of in rollouts only (50 §17)."""
+    if total == child.replicas or not scene.old:
+        return None
+    reason, word = (names.EVENT_SCALING_DOWN, "down")
+    if total > child.replicas:
+        reason, word = (names.EVENT_SCALING_UP, "up")
+    note = f"Scaling {word} {child.role} LWS {child.name} from {child.replicas} to {total} replicas"
+    return Event(scene.ref, reason, names.ACTION_UPDATE, note, related=ref_of(child.obj, LEADER_WORKER_SET))
+
+
+def patch(
+    child: Child, notes: _Notes, why: str, spec: Mapping[str, Any] | None = None, event: Event | None = None
+) -> Patch:
+    """A patch of a child's annotations and spec that fails if the child is not as it was seen."""
+    body: dict[str, Any] = {"metadata": {"resourceVersion": version_of(child.obj), "annotations": dict(notes)}}
+    if spec:
+        body["spec"] = dict(spec)
+    return Patch(
+        kind=LEADER_WORKER_SET,
+        key=key_of(child.obj),
+        uid=child.uid,
+        body=body,
+        why=f"LeaderWorkerSet {child.name}: {why}",
+        on_success=event,
+        errors={"Conflict": OnError.REQUEUE},
+    )

@@ -1,0 +1,185 @@
+"""Sub-roles: what is seen to for the children of a slice before anything else is decided about them. Pure.
+
+Specification: 50 §13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lwskit.api import disaggregated_names as names
+from lwskit.disaggregated import subrole_change, subrole_counts, subrole_labels, subrole_victims
+from lwskit.disaggregated.model import NO_WRITE, Child, Write
+from lwskit.disaggregated.scene import Scene
+from lwskit.disaggregated.spec import Role
+from lwskit.disaggregated.subrole_assignment import Place, assign
+from lwskit.disaggregated.subrole_counts import Counts
+from lwskit.disaggregated.subrole_groups import LabelledGroup, Partition
+from lwskit.runtime.objects import annotations_of
+from lwskit.runtime.plan import AnyAction, Emit, Event
+
+OWN_ANNOTATIONS = (
+    names.SUBROLE_REPLICAS_ANNOTATION,
+    names.INITIAL_SUBROLE_REPLICAS_ANNOTATION,
+    names.SUBROLE_PLAN_ANNOTATION,
+)
+"""What a child notes about sub-roles."""
+
+
+def prepare(scene: Scene) -> Write:
+    """What the children of a slice need because of sub-roles, before anything else is decided about the slice.
+
+    Children of roles that have sub-roles since recently are divided, those of roles that have none any more are no
+    longer; a change that was begun is gone on with; groups get their labels. Raises DecisionError for annotations that
+    cannot be read, which keeps the slice from going on.
+    """
+    actions: list[AnyAction] = []
+    pending = ""
+    for child in (*scene.current.values(), *scene.old):
+        found = _prepare(scene, child)
+        actions += found.actions
+        pending = pending or found.pending
+    return Write(tuple(actions), pending)
+
+
+def counts(scene: Scene, child: Child) -> Counts:
+    """How a child's groups divide over parts, by sub-role, as `subrole_counts.of` has it."""
+    return subrole_counts.of(child, scene.spec.role(child.role))
+
+
+def initial(scene: Scene, child: Child) -> Counts:
+    """What a child's rollout goes by, over the same parts, as `subrole_counts.initial_of` has it."""
+    return subrole_counts.initial_of(child, scene.spec.role(child.role))
+
+
+def is_divided(scene: Scene, child: Child) -> bool:
+    """Whether a child's groups are divided among sub-roles, so that its size is changed with `change` only."""
+    role = scene.spec.role(child.role)
+    return bool(role.subroles) if role is not None else names.SUBROLE_REPLICAS_ANNOTATION in annotations_of(child.obj)
+
+
+def change(scene: Scene, child: Child, wanted: Counts) -> Write:
+    """Bring a divided child to these counts by sub-role. Raises DecisionError for annotations that cannot be read."""
+    if subrole_counts.planned(child) is not None:
+        return Write(pending=f"the groups of LeaderWorkerSet {child.name} still change their sub-roles")
+    return subrole_change.to(scene, child, wanted)
+
+
+def keep_initial(child: Child, wanted: Counts) -> Write:
+    """Have a divided child of the set's revision note what its rollout goes by.
+
+    Raises DecisionError for annotations that cannot be read.
+    """
+    found = subrole_counts.initial(child)
+    if found is not None and dict(found) == dict(wanted) and child.initial == sum(wanted.values()):
+        return NO_WRITE
+    text = subrole_counts.written(wanted)
+    why = f"its role is to have {text} groups by sub-role"
+    return Write((subrole_change.patch(child, _initial_notes(wanted), why),), f"{child.name} notes new counts first")
+
+
+def _initial_notes(counts: Counts) -> dict[str, str | None]:
+    return {
+        names.INITIAL_REPLICAS_ANNOTATION: str(sum(counts.values())),
+        names.INITIAL_SUBROLE_REPLICAS_ANNOTATION: subrole_counts.written(counts),
+    }
+
+
+# One child ------------------------------------------------------------------------------------------------------------
+
+
+def _prepare(scene: Scene, child: Child) -> Write:
+    role = scene.spec.role(child.role)
+    if role is not None and not role.subroles:
+        return _united(scene, child)
+    issued = subrole_counts.issued(child)
+    if issued is None:
+        return _divided(scene, child, role) if role is not None else NO_WRITE
+    if subrole_counts.initial(child) is None or child.initial is None:
+        return _remembered(scene, child, issued)
+    planned = subrole_counts.planned(child)
+    if planned is not None:
+        return subrole_change.finish(scene, child, issued, planned)
+    partition = scene.partitions.get(child.uid)
+    return Write(tuple(_assigned(child, partition, issued))) if partition is not None else NO_WRITE
+
+
+def _divided(scene: Scene, child: Child, role: Role) -> Write:
+    """The first use on a child that is there: its groups are shared out as they are (50 §13)."""
+    wanted = scene.targets.of_subroles(role.name)
+    counts = subrole_counts.fitted(wanted, child.replicas)
+    first = wanted
+    if child.revision != scene.revision:
+        first = subrole_counts.fitted(wanted, child.initial if child.initial is not None else child.replicas)
+    why = f"its groups are shared out among sub-roles: {subrole_counts.written(counts)}"
+    notes: dict[str, str | None] = {
+        **_initial_notes(first),
+        names.SUBROLE_REPLICAS_ANNOTATION: subrole_counts.written(counts),
+        names.SUBROLE_PLAN_ANNOTATION: None,
+    }
+    return Write((subrole_change.patch(child, notes, why),), f"the groups of {child.name} are shared out first")
+
+
+def _remembered(scene: Scene, child: Child, issued: Counts) -> Write:
+    """Put back what a child's rollout goes by, which has got lost."""
+    if child.revision == scene.revision:
+        return keep_initial(child, scene.targets.of_subroles(child.role) or issued)
+    counts = issued if child.initial is None else subrole_counts.fitted(issued, child.initial)
+    note = (
+        f"LWS {child.name} has no valid {names.INITIAL_REPLICAS_ANNOTATION} annotation; restoring it from current "
+        f"spec.replicas ({child.replicas})"
+    )
+    event = Event(scene.ref, names.EVENT_INITIAL_REPLICAS_MISSING, names.ACTION_RECOVER, note, "Warning")
+    lost = [Emit(event=event, why=note)] if child.initial is None else []
+    why = f"it does not say any more what it began with; {subrole_counts.written(counts)} is what there is"
+    return Write(
+        (*lost, subrole_change.patch(child, _initial_notes(counts), why)), f"{child.name} gets back its counts first"
+    )
+
+
+def _united(scene: Scene, child: Child) -> Write:
+    """The end of sub-roles: all labels go, then the annotations; nothing is scaled."""
+    notes: dict[str, str | None] = {key: None for key in OWN_ANNOTATIONS if key in annotations_of(child.obj)}
+    partition = scene.partitions.get(child.uid)
+    if not notes:
+        return NO_WRITE
+    if partition is None:
+        return Write(pending=f"the groups of LeaderWorkerSet {child.name} cannot be told yet")
+    actions = subrole_labels.cleared(partition.alive, f"role {child.role} has no sub-roles any more")
+    actions = actions or _unmarked(partition.alive)
+    if not actions:
+        actions = [subrole_change.patch(child, notes, f"role {child.role} has no sub-roles any more")]
+    return Write(tuple(actions), f"LeaderWorkerSet {child.name} ceases to be divided among sub-roles")
+
+
+def _assigned(child: Child, partition: Partition, issued: Counts) -> Sequence[AnyAction]:
+    """The labels of groups while no change is under way."""
+    entitled = partition.first(child.replicas)
+    places = [Place(group.uid, group.label) for group in entitled]
+    found = assign(places, issued)
+    actions: list[AnyAction] = []
+    for group in partition.alive:
+        subrole = found.get(group.uid, "")
+        actions += subrole_labels.due(group, subrole, _because(group, subrole, child))
+    if not actions and partition.ordinals is None and len(partition.alive) <= child.replicas:
+        actions += _unmarked(partition.alive)
+    return actions
+
+
+def _because(group: LabelledGroup, subrole: str, child: Child) -> str:
+    if not subrole:
+        return f"group {group.name} is one more than LeaderWorkerSet {child.name} is to have"
+    return f"group {group.name} is one of sub-role {subrole}"
+
+
+def _unmarked(groups: Sequence[LabelledGroup]) -> list[AnyAction]:
+    """Groups that were to go and stay after all get back the deletion cost that they had."""
+    return [
+        subrole_labels.patched(
+            group.leader,
+            {"annotations": subrole_victims.unmarking(group.leader)},
+            f"group {group.name} stays: another one went in its place",
+        )
+        for group in groups
+        if subrole_victims.has_mark(group.leader)
+    ]
