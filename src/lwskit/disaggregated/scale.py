@@ -6,26 +6,15 @@ Specification: 50 §6, §7.2, §7.6, §17, §18.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from lwskit.api import disaggregated_names as names
+from lwskit.disaggregated.model import NO_WRITE as NOTHING
 from lwskit.disaggregated.model import Child, Readiness
+from lwskit.disaggregated.model import Write as Write
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.runtime.objects import Obj, ObjectRef, key_of, ref_of, version_of
-from lwskit.runtime.plan import AnyAction, Event, OnError, Patch
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """What brings a child to the counts that it is to have; `pending` is a sentence if that is not possible yet."""
-
-    actions: tuple[AnyAction, ...] = ()
-    pending: str = ""
-
-
-NOTHING = Write()
-"""The child has what it is to have."""
+from lwskit.runtime.objects import Obj, ObjectRef, annotations_of, key_of, ref_of, version_of
+from lwskit.runtime.plan import Event, OnError, Patch
 
 
 def to(
@@ -37,21 +26,23 @@ def to(
     initial: int | None = None,
     event_ref: ObjectRef | None = None,
     also: Mapping[str, Any] | None = None,
+    notes: Mapping[str, str | None] | None = None,
 ) -> Write:
     """Have a child ask for `replicas` groups, in one patch that fails if the child is not as it was seen.
 
     `initial` is what its annotation initial-replicas is to say; None leaves it as it is. `also` are further fields of
-    its spec. `event_ref` is the set that an event tells of the scaling; None tells nobody. `why` is for people. A
-    raise is pending, and only the rest is written, while groups of an earlier lowering may still be on their way out.
+    its spec. `notes` are further annotations that say the same as `replicas`, None removes one. `event_ref` is the set
+    that an event tells of the scaling; None tells nobody. `why` is for people. A raise is pending, and only the rest is
+    written, while groups of an earlier lowering may still be on their way out.
     """
     waits = replicas > child.replicas and needs_settling(child) and not readiness.settled
     written = child.replicas if waits else replicas
-    body = _body(child, written, initial, also)
+    body = _body(child, written, initial, also, {} if waits or notes is None else notes)
     pending = unsettled(child) if waits else ""
     if not body:
-        return Write((), pending)
+        return Write((), pending) if waits else NOTHING
     event = _event(child, written, event_ref) if event_ref is not None and written != child.replicas else None
-    return Write((_patch(child, body, why, event),), pending)
+    return Write((guarded(child, body, why, event),), pending)
 
 
 def needs_settling(child: Child) -> bool:
@@ -66,9 +57,16 @@ def unsettled(child: Child) -> str:
     return f"the previous scale-down of LeaderWorkerSet {child.name} has not settled"
 
 
-def _body(child: Child, replicas: int, initial: int | None, also: Mapping[str, Any] | None) -> Obj:
+def _body(
+    child: Child,
+    replicas: int,
+    initial: int | None,
+    also: Mapping[str, Any] | None,
+    notes: Mapping[str, str | None],
+) -> Obj:
     """The merge patch, empty if it would change nothing."""
-    annotations: dict[str, str | None] = {}
+    there = annotations_of(child.obj)
+    annotations = {key: text for key, text in notes.items() if there.get(key) != text}
     if initial is not None and child.initial != initial:
         annotations[names.INITIAL_REPLICAS_ANNOTATION] = str(initial)
     if replicas < child.replicas and not child.has_pending_scale_down:
@@ -84,7 +82,8 @@ def _body(child: Child, replicas: int, initial: int | None, also: Mapping[str, A
     return body
 
 
-def _patch(child: Child, body: Obj, why: str, event: Event | None) -> Patch:
+def guarded(child: Child, body: Obj, why: str, event: Event | None = None) -> Patch:
+    """The patch of a child that fails if it is another one or not as it was seen."""
     metadata = {**body.get("metadata", {}), "resourceVersion": version_of(child.obj)}
     return Patch(
         kind=LEADER_WORKER_SET,

@@ -12,7 +12,7 @@ from datetime import datetime
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET
 from lwskit.disaggregated.model import Child, Part, Readiness
 from lwskit.disaggregated.spec import SetSpec
-from lwskit.disaggregated.subrole_groups import Partition
+from lwskit.disaggregated.subrole_groups import NO_PARTITION, Partition
 from lwskit.runtime.objects import Obj, ObjectRef, is_controlled_by, ref_of
 
 UNKNOWN = Readiness(known=False, settled=False)
@@ -52,9 +52,8 @@ class Scene:
     children: tuple[Child, ...] = ()
     named: Mapping[str, Obj] = field(default_factory=dict)
     readiness: Mapping[str, Readiness] = field(default_factory=dict)
-    now: datetime | None = None
     partitions: Mapping[str, Partition] = field(default_factory=dict)
-    """The groups of children that are, or were, divided among sub-roles, by the child's UID."""
+    now: datetime | None = None
 
     @property
     def ref(self) -> ObjectRef:
@@ -79,6 +78,10 @@ class Scene:
     def readiness_of(self, child: Child) -> Readiness:
         """What is ready of a child; not known if nothing was said of it."""
         return self.readiness.get(child.uid, UNKNOWN)
+
+    def partition_of(self, child: Child) -> Partition:
+        """The groups of a child as sub-roles see them; none where nobody has looked."""
+        return self.partitions.get(child.uid, NO_PARTITION)
 
     def is_own(self, obj: Obj) -> bool:
         """Whether an object belongs to this very set, not to one of the same name before it (50 §18)."""

@@ -7,18 +7,15 @@ the child is not as it was seen; after it nothing more is decided in the same pa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from lwskit.api import disaggregated_names as names
-from lwskit.disaggregated import subrole_counts, subrole_labels, subrole_moves, subrole_victims
+from lwskit.disaggregated import scale, subrole_counts, subrole_labels, subrole_moves, subrole_victims
 from lwskit.disaggregated.model import NO_WRITE, Child, Write
 from lwskit.disaggregated.scene import Scene
 from lwskit.disaggregated.subrole_counts import Counts
 from lwskit.disaggregated.subrole_groups import Partition
 from lwskit.disaggregated.subrole_moves import Moves
-from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.runtime.objects import key_of, ref_of, version_of
-from lwskit.runtime.plan import AnyAction, Event, OnError, Patch
+from lwskit.runtime.plan import AnyAction, Patch
 
 _Notes = Mapping[str, str | None]
 
@@ -107,55 +104,20 @@ def _drop(child: Child, why: str) -> Write:
 
 def _issue(scene: Scene, child: Child, counts: Counts) -> Write:
     """The patch that makes these the issued counts, and their sum the replicas; with it a stored plan is done."""
-    total = sum(counts.values())
-    notes: dict[str, str | None] = {names.SUBROLE_REPLICAS_ANNOTATION: subrole_counts.written(counts)}
-    if subrole_counts.planned(child) is not None:
-        notes[names.SUBROLE_PLAN_ANNOTATION] = None
-    text = f"its sub-roles are to have {subrole_counts.written(counts)}"
-    spec: dict[str, Any] = {}
-    if total > child.replicas:
-        if _needs_settling(child) and not scene.readiness_of(child).settled:
-            return Write(pending=f"the previous scale-down of LeaderWorkerSet {child.name} has not settled")
-        if child.has_pending_scale_down:
-            notes[names.SCALE_DOWN_PENDING_ANNOTATION] = None
-    elif total < child.replicas and not child.has_pending_scale_down:
-        notes[names.SCALE_DOWN_PENDING_ANNOTATION] = "true"
-    if total != child.replicas:
-        spec = {"replicas": total}
-    action = patch(child, notes, text, spec, _event(scene, child, total))
-    return Write((action,), f"LeaderWorkerSet {child.name} has just been given new counts")
-
-
-def _needs_settling(child: Child) -> bool:
-    status = child.obj.get("status") or {}
-    more = max(status.get("replicas", 0), status.get("readyReplicas", 0))
-    return child.has_pending_scale_down or more > child.replicas
-
-
-def _event(scene: Scene, child: Child, total: int) -> Event | None:
-    """The event of a scaling, which is told of in rollouts only (50 §17)."""
-    if total == child.replicas or not scene.old:
-        return None
-    reason, word = (names.EVENT_SCALING_DOWN, "down")
-    if total > child.replicas:
-        reason, word = (names.EVENT_SCALING_UP, "up")
-    note = f"Scaling {word} {child.role} LWS {child.name} from {child.replicas} to {total} replicas"
-    return Event(scene.ref, reason, names.ACTION_UPDATE, note, related=ref_of(child.obj, LEADER_WORKER_SET))
-
-
-def patch(
-    child: Child, notes: _Notes, why: str, spec: Mapping[str, Any] | None = None, event: Event | None = None
-) -> Patch:
-    """A patch of a child's annotations and spec that fails if the child is not as it was seen."""
-    body: dict[str, Any] = {"metadata": {"resourceVersion": version_of(child.obj), "annotations": dict(notes)}}
-    if spec:
-        body["spec"] = dict(spec)
-    return Patch(
-        kind=LEADER_WORKER_SET,
-        key=key_of(child.obj),
-        uid=child.uid,
-        body=body,
-        why=f"LeaderWorkerSet {child.name}: {why}",
-        on_success=event,
-        errors={"Conflict": OnError.REQUEUE},
+    found = scale.to(
+        child,
+        sum(counts.values()),
+        readiness=scene.readiness_of(child),
+        why=f"its sub-roles are to have {subrole_counts.written(counts)}",
+        event_ref=scene.ref if scene.old else None,
+        notes={
+            names.SUBROLE_REPLICAS_ANNOTATION: subrole_counts.written(counts),
+            names.SUBROLE_PLAN_ANNOTATION: None,
+        },
     )
+    return Write(found.actions, found.pending or f"LeaderWorkerSet {child.name} has just been given new counts")
+
+
+def patch(child: Child, notes: _Notes, why: str) -> Patch:
+    """A patch of a child's annotations that fails if the child is not as it was seen."""
+    return scale.guarded(child, {"metadata": {"annotations": dict(notes)}}, f"LeaderWorkerSet {child.name}: {why}")

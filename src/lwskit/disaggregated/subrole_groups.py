@@ -85,6 +85,9 @@ class Partition:
         return tuple(group for group in self.alive if group.ordinal in wanted)
 
 
+NO_PARTITION = Partition()
+
+
 def label_of(pod: Mapping[str, object]) -> str:
     """The sub-role that a pod's label names, empty without one."""
     return labels_of(pod).get(names.SUBROLE_LABEL, "")

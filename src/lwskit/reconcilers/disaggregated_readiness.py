@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lwskit.api import disaggregated_names as names
 from lwskit.api import names as lws
-from lwskit.disaggregated import readiness
+from lwskit.disaggregated import readiness, subrole_readiness
 from lwskit.disaggregated.model import Child, Readiness
 from lwskit.disaggregated.readiness import Seen
 from lwskit.groups import ownership, spec
 from lwskit.groups.identity import is_leader
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.pool import facts_of, group_name
+from lwskit.reconcilers.disaggregated_partitions import Partitions
 from lwskit.reconcilers.watches import BY_GROUP, BY_SET, Watches
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.objects import Key, Obj, generation_of, is_controlled_by, is_deleting, key_of, labels_of, uid_of
@@ -35,6 +36,8 @@ class Observer:
     def __init__(self, watches: Watches, clock: Clock) -> None:
         self._watches = watches
         self._clock = clock
+        self.partitions = Partitions(watches)
+        """The groups of children that are divided among sub-roles."""
         self._waiting: dict[str, tuple[int, float]] = {}
         watches.pods.add_index(LEAVING, _leaving_values)
         watches.pods.add_index(WITHOUT_NODE, _without_node_values)
@@ -87,6 +90,7 @@ class Observer:
             counted, doomed = readiness.by_ordinal(row, backend.ordinals(workload), _ordinals(leaving)), 0
             leaders = len(groups.flags) - groups.flags.count(0) + len(groups.strays)
             is_whole = watches.healthy and watches.index.knows(child.uid) and not watches.ownerless(key)
+        partition = self.partitions.of(child.obj)
         return Seen(
             workload=state,
             is_whole=is_whole,
@@ -94,7 +98,9 @@ class Observer:
             doomed=doomed,
             leaders=leaders,
             has_leaving=bool(leaving),
+            parts=subrole_readiness.counted(partition) if partition is not None else {},
             unschedulable=bool(waiting),
+            unschedulable_parts=subrole_readiness.unschedulable(partition, waiting) if partition else frozenset(),
         )
 
     def _has_leaders(self, key: Key) -> bool:

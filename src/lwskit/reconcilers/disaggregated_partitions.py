@@ -1,0 +1,84 @@
+"""The groups of children that are divided among sub-roles, as the shared cache has them (specification: 50 §13)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from lwskit.disaggregated import subrole_groups
+from lwskit.disaggregated.subrole_groups import NO_PARTITION, Partition
+from lwskit.disaggregated.subroles import OWN_ANNOTATIONS
+from lwskit.groups import ownership, spec
+from lwskit.groups.identity import parse_ordinal
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.reconcilers.watches import BY_SET, Watches
+from lwskit.runtime.objects import Key, Obj, annotations_of, is_controlled_by, is_true, key_of, uid_of
+
+
+class Partitions:
+    """Reads the groups of divided children; each anew only after something of it has changed.
+
+    Make it before the cache runs.
+    """
+
+    def __init__(self, watches: Watches) -> None:
+        self._watches = watches
+        self._known: dict[Key, tuple[str, Partition]] = {}
+        # After the group index, which was there before: what it says is asked for below.
+        for informer in watches.feeding:
+            informer.add_view(self)
+
+    def apply(self, old: Obj | None, new: Obj | None) -> None:
+        """Take in one change of a set, a workload or a pod."""
+        for obj in (old, new):
+            if obj is not None:
+                namespace, name = key_of(obj)
+                self._known.pop(Key(namespace, ownership.set_name(obj) or name), None)
+
+    def replace(self, objects: Iterable[Obj]) -> None:
+        """Take in that a watch began anew."""
+        self._known.clear()
+
+    def of(self, lws: Obj) -> Partition | None:
+        """The groups of one child; None for one that is not divided."""
+        if annotations_of(lws).keys().isdisjoint(OWN_ANNOTATIONS):
+            return None
+        known = self._known.get(key_of(lws))
+        if known is not None and known[0] == uid_of(lws):
+            return known[1]
+        found = self._read(lws)
+        self._known[key_of(lws)] = uid_of(lws), found
+        return found
+
+    def all_of(self, children: Iterable[Obj]) -> dict[str, Partition]:
+        """The groups of those of these children that are divided, by UID."""
+        found = ((uid_of(child), self.of(child)) for child in children)
+        return {uid: partition for uid, partition in found if partition is not None}
+
+    def _read(self, lws: Obj) -> Partition:
+        key, watches = key_of(lws), self._watches
+        backend = watches.backends.leaders_of(lws)
+        workload = watches.workloads[backend.kind].store.get(key)
+        if workload is None or not is_controlled_by(workload, LEADER_WORKER_SET, uid_of(lws)):
+            return NO_PARTITION if spec.is_hashed(lws) else Partition(ordinals=())
+        pods = watches.pods.store.by_index(BY_SET, key.name, key.namespace)
+        if spec.is_hashed(lws):
+            return Partition(subrole_groups.read(pods, _serves))
+        revision = backend.observe(workload).revision
+        return Partition(subrole_groups.read(pods, self._by_ordinal(lws, revision)), backend.ordinals(workload))
+
+    def _by_ordinal(self, lws: Obj, revision: str) -> Callable[[Obj], bool]:
+        """Whether the group of a leader in Ordinal mode is ready, as the group index has it."""
+        index = self._watches.index
+        groups = index.state_of(uid_of(lws)).groups(revision, spec.size(lws) == 1)
+
+        def is_ready(leader: Obj) -> bool:
+            if index.set_of(uid_of(leader)) != uid_of(lws):
+                return False
+            return groups[parse_ordinal(leader["metadata"]["name"])[1]].ready
+
+        return is_ready
+
+
+def _serves(leader: Obj) -> bool:
+    """Whether the group of a leader in Hash mode is ready: its own condition waits for the workers."""
+    return (leader.get("status") or {}).get("phase") == "Running" and is_true(leader, "Ready")
