@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from lwskit.admission.sets import defaulted
-from lwskit.api import names
+from lwskit.api import disaggregated_names, names
 from tests.fuzz import objects
 from tests.fuzz.mutations import TEXTS, mutate, odd
 
 JSON = "application/json"
 SETS = (names.MUTATE_LWS_PATH, names.VALIDATE_LWS_PATH)
-PATHS = (*SETS, names.MUTATE_POD_PATH, names.VALIDATE_POD_PATH)
+PODS = (names.MUTATE_POD_PATH, names.VALIDATE_POD_PATH)
+PATHS = (*SETS, *PODS, disaggregated_names.VALIDATE_PATH)
 OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT", "", "PATCH", "create")
 BROKEN = (
     b"\xff",
@@ -31,7 +32,20 @@ BROKEN = (
 )
 
 _SETS = [json.dumps(obj) for obj in (*objects.sets(), *(defaulted(lws) for lws in objects.sets()))]
-_PODS = [json.dumps(obj) for obj in objects.pods()]
+_SET_KIND = (names.GROUP, names.VERSION, names.PLURAL, names.KIND)
+_POD_KIND = ("", "v1", "pods", "Pod")
+_DISAGGREGATED_KIND = (
+    disaggregated_names.GROUP,
+    disaggregated_names.VERSION,
+    disaggregated_names.PLURAL,
+    disaggregated_names.KIND,
+)
+_SUBJECTS = {
+    _SET_KIND: _SETS,
+    _POD_KIND: [json.dumps(obj) for obj in objects.pods()],
+    _DISAGGREGATED_KIND: [json.dumps(obj) for obj in objects.disaggregated_sets()],
+}
+"""What can be asked about, by its kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +90,10 @@ def _encoded(document: Any, *, ascii_only: bool) -> bytes:
 
 
 def _document(rng: random.Random, path: str) -> Any:
-    of_sets = path in SETS
+    subject = _SET_KIND if path in SETS else _POD_KIND if path in PODS else _DISAGGREGATED_KIND
     if rng.random() < 0.03:
-        of_sets = not of_sets
-    chosen = _SETS if of_sets else _PODS
+        subject = rng.choice([*_SUBJECTS])
+    chosen = _SUBJECTS[subject]
     text = rng.choice(chosen)
     obj, old = json.loads(text), None
     operation = "CREATE"
@@ -88,9 +102,7 @@ def _document(rng: random.Random, path: str) -> Any:
         old = json.loads(text if rng.random() < 0.7 else rng.choice(chosen))
         mutate(rng, old, rng.choice((0, 0, 0, 1, 2)))
     mutate(rng, obj, rng.choice((0, 1, 1, 2, 3, 6)))
-    group, version, plural, kind = (
-        (names.GROUP, "v1", names.PLURAL, names.KIND) if of_sets else ("", "v1", "pods", "Pod")
-    )
+    group, version, plural, kind = subject
     request = {
         "uid": f"{rng.getrandbits(64):x}",
         "kind": {"group": group, "version": version, "kind": kind},

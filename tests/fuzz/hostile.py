@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from lwskit.api import names
+from lwskit.api import disaggregated_names, names
 from tests.fuzz import objects
 from tests.fuzz.generate import Asked
 
 LARGEST = 1_500_000
 """Bytes of an object: etcd takes no larger value."""
 LWS, POD = names.MUTATE_LWS_PATH, names.MUTATE_POD_PATH
+DISAGGREGATED = disaggregated_names.VALIDATE_PATH
 
 
 def _asked(path: str, obj: Any, old: Any = None) -> Asked:
@@ -30,6 +31,8 @@ def _asked(path: str, obj: Any, old: Any = None) -> Asked:
 
 def _base(path: str) -> Any:
     """A pod or a set that shares no part of itself."""
+    if path == DISAGGREGATED:
+        return json.loads(json.dumps(objects.disaggregated_sets()[1]))
     of_pods = path in (names.MUTATE_POD_PATH, names.VALIDATE_POD_PATH)
     return json.loads(json.dumps(objects.pods()[4] if of_pods else objects.sets()[2]))
 
@@ -139,6 +142,22 @@ def cases(largest: int = LARGEST) -> Mapping[str, Callable[[], Asked]]:
     wide = {names.SIZE_ANNOTATION: "2147483647", names.SUBGROUP_SIZE_ANNOTATION: "2147483647"}
     found[f"{POD}: the largest group"] = partial(_filled_with, POD, "metadata.annotations", wide)
     lists(names.VALIDATE_POD_PATH, "containers", "spec.containers", _CONTAINER)
+    lists(DISAGGREGATED, "roles", "spec.roles", '{"name":"r%d","scaling":{"mode":"External"},"spec":{"replicas":%d}}')
+    lists(DISAGGREGATED, "roles that are none", "spec.roles", "[]")
+    lists(DISAGGREGATED, "sub-roles", "spec.roles.1.subRoles", '{"name":"s%d","scaling":{"mode":"External"}}')
+    lists(DISAGGREGATED, "labels", "spec.roles.0.metadata.labels", '""', "a%d")
+    lists(DISAGGREGATED, "annotations", "spec.roles.0.metadata.annotations", '"v%d"', "a%d")
+    scaled = [{"name": f"r{i}", "scaling": {"mode": disaggregated_names.SCALING_EXTERNAL}} for i in range(10)]
+    for at in ("metadata.name", "spec.roles.0.name", "spec.roles.1.subRoles.1.name", "spec.placementPolicy.type"):
+        for text in ("a", "-1", '"'):
+            found[f"{DISAGGREGATED}: {at} of {text}"] = partial(_text, DISAGGREGATED, at, text, largest)
+    found[f"{DISAGGREGATED}: ten names of scalers"] = partial(
+        _filled_with, DISAGGREGATED, "spec.roles", [{**role, "name": role["name"] * (largest // 30)} for role in scaled]
+    )
+    rolling = "spec.roles.0.spec.rolloutStrategy.rollingUpdateConfiguration.maxSurge"
+    found[f"{DISAGGREGATED}: a percentage of digits"] = partial(
+        _filled_with, DISAGGREGATED, rolling, "9" * largest + "%"
+    )
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lwskit.api import names
+from lwskit.api import disaggregated_names, names
 from tests.bench.reviewing import leader_worker_set, new_pod, smallest_set
 
 Object = dict[str, Any]
@@ -120,6 +120,41 @@ def sets() -> list[Object]:
     return [smallest_set(), leader_worker_set(), _full_set(), _full_set(), _scheduled_set(), _hash_set()]
 
 
+def disaggregated_sets() -> list[Object]:
+    """DisaggregatedSets: small, with scalers, and with sub-roles."""
+
+    def role(name: str, lws: Object, **more: Any) -> Object:
+        noted = {"labels": {"a": "b"}, "annotations": {names.EXCLUSIVE_TOPOLOGY_ANNOTATION: "rack"}}
+        return {"name": name, "metadata": noted, "spec": lws["spec"], **more}
+
+    def made(*roles: Object, **spec: Any) -> Object:
+        return {
+            "apiVersion": disaggregated_names.API_VERSION,
+            "kind": disaggregated_names.KIND,
+            "metadata": {"name": "chat", "namespace": "ns"},
+            "spec": {"roles": list(roles), **spec},
+        }
+
+    full, hashed = _full_set(), _hash_set()
+    full["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"]["partition"] = 0
+    external = {"mode": disaggregated_names.SCALING_EXTERNAL}
+    shares = [{"name": "a", "replicas": 2}, {"name": "b", "scaling": external}]
+    return [
+        made(role("prefill", smallest_set()), role("decode", smallest_set())),
+        made(
+            role("prefill", full, scaling=external),
+            role("decode", hashed, subRoles=shares),
+            slices=1,
+            scalingPolicy={"duringRollout": disaggregated_names.ADVANCE_ROLLOUT},
+        ),
+        made(
+            role("prefill", full),
+            slices=3,
+            placementPolicy={"type": disaggregated_names.PLACEMENT_EXCLUSIVE_SLICE, "topology": "rack"},
+        ),
+    ]
+
+
 def _full_pod(name: str, labels: dict[str, str], notes: dict[str, str]) -> Object:
     return {
         "apiVersion": "v1",
@@ -150,6 +185,12 @@ def pods() -> list[Object]:
     hashed = _full_pod("", leads, {names.GROUP_IDENTITY_ANNOTATION: names.IDENTITY_HASH, **grouped})
     hashed["metadata"] |= {"name": None, "generateName": "llm-"}
     gang = {names.WORKLOAD_AWARE_SCHEDULING_ANNOTATION: names.LEVEL_REPLICA, names.WORKLOAD_NAME_ANNOTATION: "llm"}
+    of_role = {
+        disaggregated_names.NAME_LABEL: "chat",
+        disaggregated_names.ROLE_LABEL: "prefill",
+        disaggregated_names.SLICE_LABEL: "0",
+        disaggregated_names.REVISION_LABEL: "69150551",
+    }
     other = _full_pod("other-0", {}, {})
     del other["metadata"]["labels"][names.NAME_LABEL]
     return [
@@ -160,5 +201,6 @@ def pods() -> list[Object]:
         _full_pod("llm-0-3", works, {**grouped, **led}),
         _full_pod("llm-0-1", works, led),
         hashed,
+        _full_pod("llm-0", {**leads, **of_role}, {}),
         other,
     ]

@@ -1,1 +1,1 @@
-"""The webhooks of LeaderWorkerSet and of its pods."""
+"""The webhooks of LeaderWorkerSet, of its pods and of DisaggregatedSet."""

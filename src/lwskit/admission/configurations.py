@@ -1,11 +1,14 @@
-"""The webhook configuration objects: which requests the API server asks about, and where (specification: 10 §12)."""
+"""The webhook configuration objects: which requests the API server asks about, and where.
+
+Specification: 10 §12, 60 §9.4.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from lwskit.api import names
+from lwskit.api import disaggregated_names, names
 
 ClientConfig = Callable[[str], dict[str, Any]]
 """From the path of a webhook to its `clientConfig`: a service reference or a URL, with the CA that signed for it."""
@@ -60,6 +63,13 @@ def validating(client: ClientConfig, labels: dict[str, str] | None = None) -> di
                 _rule("", "pods", "CREATE", "UPDATE"),
                 client,
                 of_sets=True,
+            ),
+            _webhook(
+                disaggregated_names.VALIDATE_WEBHOOK,
+                disaggregated_names.VALIDATE_PATH,
+                _rule(disaggregated_names.GROUP, disaggregated_names.PLURAL, "CREATE", "UPDATE"),
+                client,
+                of_sets=False,
             ),
         ],
     }

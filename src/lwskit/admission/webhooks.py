@@ -1,14 +1,16 @@
-"""The webhooks by their paths, as handlers of admission requests (specification: 10 §5, §6, §8, §11)."""
+"""The webhooks by their paths, as handlers of admission requests (specification: 10 §5, §6, §8, §11, 50 §19)."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping
 
+from lwskit.admission import disaggregatedsets
 from lwskit.admission.pod import admitted
 from lwskit.admission.sets import defaulted, faults
-from lwskit.api import names
+from lwskit.api import disaggregated_names, names
 from lwskit.api.validation import NO_SCHEDULING, FieldError, SchedulingSupport, aggregate
+from lwskit.disaggregated.kinds import DISAGGREGATED_SET
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.ports import PodScheduler
 from lwskit.runtime.objects import Obj
@@ -43,11 +45,21 @@ def handlers(
         names.VALIDATE_LWS_PATH: validator(check_new_set, check_changed_set, kind=LEADER_WORKER_SET),
         names.MUTATE_POD_PATH: defaulter(admit_pod, pure=True),
         names.VALIDATE_POD_PATH: lambda request: allowed(),
+        disaggregated_names.VALIDATE_PATH: validator(
+            lambda new, warn: _judge_disaggregated(new, None, warn), _judge_disaggregated, kind=DISAGGREGATED_SET
+        ),
     }
 
 
 def _default_set(lws: Obj, request: Obj) -> Obj:
     return defaulted(lws)
+
+
+def _judge_disaggregated(new: Obj, old: Obj | None, warn: Warn) -> None:
+    verdict = disaggregatedsets.judged(new, old)
+    for text in verdict.warnings:
+        warn(text)
+    _refuse(verdict.faults)
 
 
 def _refuse(found: list[FieldError]) -> None:

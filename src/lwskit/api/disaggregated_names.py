@@ -168,3 +168,8 @@ MESSAGE_ALL_OR_NOTHING: Final = (
     "or non-zero for all non-External unpartitioned roles"
 )
 MESSAGE_EXTERNAL_REPLICAS: Final = "replicas must be omitted when scaling.mode is External"
+
+
+def scaler_name(set_name: str, role: str, subrole: str = "") -> str:
+    """The name of the scaler of a role, or of a sub-role (50 §3)."""
+    return f"{set_name}-{role}-{subrole}" if subrole else f"{set_name}-{role}"

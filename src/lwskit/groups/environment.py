@@ -1,17 +1,25 @@
 """The environment variables that tell a container where its leader is, how large its group is and who it is. Pure.
 
-Specification: 10 §9.
+Specification: 10 §9; 50 §3 for those of a DisaggregatedSet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from lwskit.api import names
+from lwskit.api import disaggregated_names, names
 from lwskit.groups.identity import is_leader, pod_name
 from lwskit.groups.model import DecisionError
 from lwskit.runtime.objects import Obj, annotations_of, labels_of
+
+_OF_DISAGGREGATED_SET: Final = (
+    (disaggregated_names.ENV_NAME, disaggregated_names.NAME_LABEL),
+    (disaggregated_names.ENV_ROLE, disaggregated_names.ROLE_LABEL),
+    (disaggregated_names.ENV_SLICE, disaggregated_names.SLICE_LABEL),
+    (disaggregated_names.ENV_REVISION, disaggregated_names.REVISION_LABEL),
+)
+"""Variables, and the labels that have their values."""
 
 
 def with_environment(pod: Obj, namespace: str) -> Obj:
@@ -44,7 +52,14 @@ def variables(pod: Mapping[str, Any], namespace: str) -> list[Obj]:
             _required(pod, labels, names.WORKER_INDEX_LABEL, "worker index label", namespace),
         ),
     )
-    return [{"name": name, "value": value} for name, value in values]
+    return [{"name": name, "value": value} for name, value in (*values, *_of_disaggregated_set(labels))]
+
+
+def _of_disaggregated_set(labels: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The variables of pods whose set is a role of a DisaggregatedSet; of others none."""
+    if disaggregated_names.NAME_LABEL not in labels:
+        return []
+    return [(name, labels[label]) for name, label in _OF_DISAGGREGATED_SET if label in labels]
 
 
 def leader_address(pod: Mapping[str, Any], namespace: str) -> str:

@@ -1,6 +1,6 @@
 """Manifests of an installation, generated: `python -m lwskit.manager.manifests --write config` or `--check`.
 
-Specification: 10 §12, 60 §9.4, §11. The CRDs have a generator of their own, `lwskit.api.crds`.
+Specification: 10 §12, 50 §20, 60 §9.4, §10, §11. The CRDs have a generator of their own, `lwskit.api.crds`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lwskit.admission import configurations
+from lwskit.api import disaggregated_names as disaggregated
 from lwskit.api import names
 from lwskit.api.crds import plain_yaml
 from lwskit.backends import registry
@@ -38,13 +39,16 @@ MANAGER_ROLE = "lws-manager-role"
 ELECTION_ROLE = "lws-leader-election-role"
 ACCESS_ROLE = "lws-proxy-role"
 READER_ROLE = "lws-metrics-reader"
+USER_ROLE = "lws-disaggregatedset-{}-role"
+"""Roles that an administrator may bind to users: admin, editor and viewer."""
 
 _READ = ("get", "list", "watch")
+_ALL = (*_READ, "create", "delete", "patch", "update")
 _CACHED_AND_MADE = ("create", *_READ)
 
 RULES: tuple[PolicyRule, ...] = (
-    # Sets and pods are changed where restarts are counted (specification: 20 §12).
-    PolicyRule(names.GROUP, (names.PLURAL,), (*_READ, "patch", "update")),
+    # Sets and pods are changed where restarts are counted (20 §12); DisaggregatedSets make, scale and remove sets.
+    PolicyRule(names.GROUP, (names.PLURAL,), _ALL),
     PolicyRule(names.GROUP, (f"{names.PLURAL}/status",), ("get", "patch", "update")),
     # Owner references that block the owner's deletion may be set only by those who may change its finalizers.
     PolicyRule(names.GROUP, (f"{names.PLURAL}/finalizers",), ("update",)),
@@ -57,6 +61,17 @@ RULES: tuple[PolicyRule, ...] = (
     PolicyRule(NAMESPACE.group, (NAMESPACE.plural,), _READ),
     PolicyRule(CORE_EVENT.group, (CORE_EVENT.plural,), ("create", "patch")),
     PolicyRule(EVENT.group, (EVENT.plural,), ("create", "patch")),
+    PolicyRule(
+        disaggregated.GROUP,
+        (disaggregated.PLURAL, disaggregated.SCALER_PLURAL),
+        _ALL,
+    ),
+    PolicyRule(
+        disaggregated.GROUP,
+        (f"{disaggregated.PLURAL}/status", f"{disaggregated.SCALER_PLURAL}/status"),
+        ("get", "patch", "update"),
+    ),
+    PolicyRule(disaggregated.GROUP, (f"{disaggregated.PLURAL}/finalizers",), ("update",)),
 )
 """What the manager may do, whatever backends its sets have."""
 
@@ -102,6 +117,21 @@ def roles(backends: Backends | None = None, namespace: str = DEFAULT_NAMESPACE) 
     ]
 
 
+def user_roles() -> list[Obj]:
+    """ClusterRoles for the people who work with DisaggregatedSets: everything, writing, reading. None is bound.
+
+    Specification: 60 §10.
+    """
+    read = PolicyRule(disaggregated.GROUP, (disaggregated.PLURAL,), _READ)
+    write = PolicyRule(read.group, read.resources, _ALL)
+    all_of_it = PolicyRule(read.group, read.resources, ("*",))
+    status = PolicyRule(read.group, (f"{disaggregated.PLURAL}/status",), ("get",))
+    return [
+        _role("ClusterRole", {"name": USER_ROLE.format(who)}, (rule, status))
+        for who, rule in (("admin", all_of_it), ("editor", write), ("viewer", read))
+    ]
+
+
 def _role(kind: str, metadata: Mapping[str, str], rules: Iterable[PolicyRule]) -> Obj:
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -119,6 +149,7 @@ def files() -> dict[str, str]:
     return {
         "webhook/manifests.yaml": _yaml(webhook_manifests()),
         "rbac/role.yaml": _yaml(roles()),
+        "rbac/user_roles.yaml": _yaml(user_roles()),
     }
 
 

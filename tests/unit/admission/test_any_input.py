@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lwskit.admission.pod import admitted
-from lwskit.api import names
+from lwskit.api import disaggregated_names, names
 from lwskit.groups.identity import is_leader
 from lwskit.runtime.errors import LwskitError
 from lwskit.runtime.objects import Obj
@@ -77,7 +77,20 @@ def _pod(name: str, labels: dict[str, str]) -> Obj:
     }
 
 
+def _disaggregated() -> Obj:
+    """A DisaggregatedSet with every field that a rule looks at."""
+    external = {"mode": "External"}
+    templates = {"workerTemplate": {"metadata": {"labels": {}, "annotations": {}}}, "leaderTemplate": {"metadata": {}}}
+    spec = {**SET["spec"], "leaderWorkerTemplate": {**SET["spec"]["leaderWorkerTemplate"], **templates}}
+    one = {"name": "a", "metadata": {"labels": {"a": "b"}}, "scaling": external, "spec": spec}
+    two = {"name": "b", "subRoles": [{"name": "c", "replicas": 1}, {"name": "d", "scaling": external}], "spec": spec}
+    policy = {"type": "ExclusiveSlice", "topology": "rack"}
+    spec = {"roles": [one, two], "slices": 2, "placementPolicy": policy, "scalingPolicy": {}}
+    return {"metadata": {"name": "chat", "namespace": "ns"}, "spec": spec}
+
+
 SET = _set()
+DISAGGREGATED = _disaggregated()
 LEADER = _pod("x-0", {N.WORKER_INDEX_LABEL: N.LEADER_INDEX})
 WORKER = _pod("x-0-1", {N.GROUP_INDEX_LABEL: "0"})
 HASH_LEADER = _pod("", {N.WORKER_INDEX_LABEL: N.LEADER_INDEX, N.GROUP_KEY_LABEL: "0" * 40})
@@ -89,6 +102,8 @@ CASES = [
     (N.MUTATE_POD_PATH, WORKER),
     (N.MUTATE_POD_PATH, HASH_LEADER),
     (N.VALIDATE_POD_PATH, LEADER),
+    (disaggregated_names.VALIDATE_PATH, DISAGGREGATED),
+    (disaggregated_names.VALIDATE_PATH, DISAGGREGATED),
 ]
 
 scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False, width=16) | st.text()

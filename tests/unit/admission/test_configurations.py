@@ -15,6 +15,12 @@ SETS = {
     "operations": ["CREATE", "UPDATE"],
     "resources": ["leaderworkersets"],
 }
+DISAGGREGATED_SETS = {
+    "apiGroups": ["disaggregatedset.x-k8s.io"],
+    "apiVersions": ["v1"],
+    "operations": ["CREATE", "UPDATE"],
+    "resources": ["disaggregatedsets"],
+}
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
 OF_SETS = {"matchExpressions": [{"key": "leaderworkerset.sigs.k8s.io/name", "operator": "Exists"}]}
 COMMON = {"admissionReviewVersions": ["v1"], "failurePolicy": "Fail", "sideEffects": "None"}
@@ -64,6 +70,12 @@ def test_99_the_validating_configuration() -> None:
                 "clientConfig": {"url": "https://here/validate--v1-pod"},
                 "rules": [{**PODS, "operations": ["CREATE", "UPDATE"]}],
                 "objectSelector": OF_SETS,
+                **COMMON,
+            },
+            {
+                "name": "vdisaggregatedset.kb.io",
+                "clientConfig": {"url": "https://here/validate-disaggregatedset-x-k8s-io-v1-disaggregatedset"},
+                "rules": [DISAGGREGATED_SETS],
                 **COMMON,
             },
         ],

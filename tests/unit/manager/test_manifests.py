@@ -63,6 +63,7 @@ def test_the_service_of_an_installation_is_asked() -> None:
             ("mpod.kb.io", "/mutate--v1-pod"),
             ("vleaderworkerset.kb.io", "/validate-leaderworkerset-x-k8s-io-v1-leaderworkerset"),
             ("vpod.kb.io", "/validate--v1-pod"),
+            ("vdisaggregatedset.kb.io", "/validate-disaggregatedset-x-k8s-io-v1-disaggregatedset"),
         )
     }
 
@@ -93,6 +94,34 @@ def test_reading_metrics_has_roles_of_its_own() -> None:
         ("authorization.k8s.io", "subjectaccessreviews", "create"),
     }
     assert reading["rules"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+
+
+def test_users_of_disaggregated_sets_have_roles_that_nobody_is_given() -> None:
+    group, kind, status = "disaggregatedset.x-k8s.io", "disaggregatedsets", "disaggregatedsets/status"
+    admin, editor, viewer = manifests.user_roles()
+    assert [role["metadata"]["name"] for role in (admin, editor, viewer)] == [
+        "lws-disaggregatedset-admin-role",
+        "lws-disaggregatedset-editor-role",
+        "lws-disaggregatedset-viewer-role",
+    ]
+    assert allowed(admin) == {(group, kind, "*"), (group, status, "get")}
+    reading = {(group, kind, verb) for verb in ("get", "list", "watch")} | {(group, status, "get")}
+    assert allowed(viewer) == reading
+    writing = {(group, kind, verb) for verb in ("create", "delete", "patch", "update")}
+    assert allowed(editor) == reading | writing
+    assert all("aggregationRule" not in role and "labels" not in role["metadata"] for role in (admin, editor, viewer))
+    assert list(yaml.safe_load_all((CONFIG / "rbac" / "user_roles.yaml").read_text())) == [admin, editor, viewer]
+
+
+def test_the_manager_may_do_all_that_a_disaggregated_set_needs() -> None:
+    everywhere = allowed(manifests.roles()[0])
+    group = "disaggregatedset.x-k8s.io"
+    verbs = {"create", "delete", "get", "list", "patch", "update", "watch"}
+    for resource in ("disaggregatedsets", "disaggregatedsetrolescalers"):
+        assert {(group, resource, verb) for verb in verbs} <= everywhere
+        assert {(group, f"{resource}/status", verb) for verb in ("get", "patch", "update")} <= everywhere
+    assert (group, "disaggregatedsets/finalizers", "update") in everywhere
+    assert {(names.GROUP, names.PLURAL, verb) for verb in verbs} <= everywhere
 
 
 # What the manager really does -----------------------------------------------------------------------------------------
