@@ -111,6 +111,14 @@ def create(scene: Scene, role: Role, *, is_drained: bool = False) -> Create:
     )
 
 
+def refused(scene: Scene, name: str, what: str = "adopt") -> str:
+    """The sentence about a LeaderWorkerSet that somebody else has under the name of a child (50 §18)."""
+    return (
+        f"LeaderWorkerSet {name} exists but is not controlled by DisaggregatedSet {scene.spec.name}; "
+        f"refusing to {what} it"
+    )
+
+
 def _template(template: Mapping[str, Any], scene: Scene, own: Mapping[str, str]) -> Obj:
     metadata = template.get("metadata") or {}
     return {

@@ -9,9 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lwskit.api import disaggregated_names as names
-from lwskit.disaggregated.model import NO_WRITE as NOTHING
-from lwskit.disaggregated.model import Child, Readiness
-from lwskit.disaggregated.model import Write as Write
+from lwskit.disaggregated.model import NO_WRITE, Child, Readiness, Write
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.objects import Obj, ObjectRef, annotations_of, key_of, ref_of, version_of
 from lwskit.runtime.plan import Event, OnError, Patch
@@ -40,7 +38,7 @@ def to(
     body = _body(child, written, initial, also, {} if waits or notes is None else notes)
     pending = unsettled(child) if waits else ""
     if not body:
-        return Write((), pending) if waits else NOTHING
+        return Write((), pending) if waits else NO_WRITE
     event = _event(child, written, event_ref) if event_ref is not None and written != child.replicas else None
     return Write((guarded(child, body, why, event),), pending)
 

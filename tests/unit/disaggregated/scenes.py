@@ -116,5 +116,5 @@ def scene(
         tuple(Child.of(obj) for obj in objects),
         {obj["metadata"]["name"]: obj for obj in objects},
         readiness or {},
-        NOW,
+        now=NOW,
     )

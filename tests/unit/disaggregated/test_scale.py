@@ -8,7 +8,7 @@ import pytest
 
 from lwskit.api import disaggregated_names as names
 from lwskit.disaggregated import scale
-from lwskit.disaggregated.model import Child, Readiness
+from lwskit.disaggregated.model import NO_WRITE, Child, Readiness, Write
 from lwskit.runtime.objects import Key, Obj, ObjectRef
 from lwskit.runtime.plan import OnError, Patch
 
@@ -27,7 +27,7 @@ def child(replicas: int, /, *, initial: int | None = None, marked: bool = False,
     return Child.of({"metadata": metadata, "spec": {"replicas": replicas}, "status": status})
 
 
-def body(write: scale.Write) -> Obj:
+def body(write: Write) -> Obj:
     """The patch of a write that has one, without its resourceVersion."""
     (action,) = write.actions
     assert isinstance(action, Patch)
@@ -38,14 +38,14 @@ def body(write: scale.Write) -> Obj:
     return {**action.body, "metadata": metadata}
 
 
-def to(of: Child, replicas: int, **fields: Any) -> scale.Write:
+def to(of: Child, replicas: int, **fields: Any) -> Write:
     return scale.to(of, replicas, **{"readiness": SETTLED, "why": "it is to have as many", **fields})
 
 
 def test_nothing_is_written_where_nothing_changes() -> None:
     """50 §18: a scale that finds the value already right writes nothing."""
-    assert to(child(2), 2, initial=2) == scale.NOTHING
-    assert to(child(2, marked=True), 2, event_ref=SET) == scale.NOTHING
+    assert to(child(2), 2, initial=2) == NO_WRITE
+    assert to(child(2, marked=True), 2, event_ref=SET) == NO_WRITE
 
 
 def test_a_raise_goes_with_what_the_child_is_meant_to_have() -> None:
