@@ -47,9 +47,9 @@ def test_a_file_that_is_not_current_is_named(tmp_path: Path, capsys: pytest.Capt
     ]
 
 
-def test_the_sample_of_the_package_is_the_sample() -> None:
-    ours = ROOT / "src" / "lwskit" / "cli" / "samples" / "leaderworkerset.yaml"
-    assert ours.read_bytes() == (CONFIG / "samples" / "leaderworkerset.yaml").read_bytes()
+@pytest.mark.parametrize("sample", sorted((ROOT / "src/lwskit/cli/samples").iterdir()), ids=lambda file: file.name)
+def test_the_sample_of_the_package_is_the_sample(sample: Path) -> None:
+    assert sample.read_bytes() == (CONFIG / "samples" / sample.name).read_bytes()
 
 
 def test_the_service_of_an_installation_is_asked() -> None:
