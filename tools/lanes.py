@@ -64,6 +64,8 @@ ALONE = ("tests/scenarios/test_fifty_sets.py",)
 """What keeps a machine so busy that others would miss their times beside it."""
 SIDE_BY_SIDE = 3
 """Control planes that the lane `real` has at the same time."""
+PIECES = 4 * SIDE_BY_SIDE
+"""Pieces that its files are dealt out in, so that no control plane is idle long before the last one is."""
 NOTHING_TO_RUN = 5
 """What pytest ends with when no test is selected."""
 _STARTING = Lock()
@@ -206,8 +208,8 @@ def _prepare(control: plane.Plane) -> None:
 def real(pytest_arguments: Sequence[str]) -> int:
     """The lane `real`: the scenario files against a real control plane, and tests of our own against further ones.
 
-    Without files named the work is shared out to control planes that run side by side, for it waits for most of its
-    time; what does not comes last, alone.
+    Without files named the work is dealt out in pieces to control planes that run side by side, for it waits for most
+    of its time; what does not comes last, alone.
     What plays a controller itself has a control plane without that one (the variable LWSKIT_WITHOUT of the plugin).
     Returns pytest's exit code, of several the first that is not 0.
     """
@@ -218,14 +220,15 @@ def real(pytest_arguments: Sequence[str]) -> int:
         return 0
     named = any(Path(argument.partition("::")[0]).exists() for argument in pytest_arguments)
     files = [] if named else lane_files(pytest_arguments)
-    tests = [[]] if named else shares([name for name in files if name not in ALONE], SIDE_BY_SIDE)
-    alone = [name for name in files if name in ALONE]
+    pieces = [[]] if named else shares([name for name in files if name not in ALONE], PIECES)
+    alone = [[name] for name in files if name in ALONE]
     scenarios = [] if named else ["tests/scenarios"]
-    work: list[tuple[str, list[str]]] = [("", share) for share in tests] + [(name, scenarios) for name in LEFT_OUT]
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        codes = [*pool.map(lambda part: _scenarios(programs, part[0], part[1], pytest_arguments), work)]
-    if alone:
-        codes.append(_scenarios(programs, "", alone, pytest_arguments))
+        running = [pool.submit(_scenarios, programs, name, [scenarios], pytest_arguments) for name in LEFT_OUT]
+        planes = min(SIDE_BY_SIDE, len(pieces))
+        running += [pool.submit(_scenarios, programs, "", pieces, pytest_arguments) for _ in range(planes)]
+        codes = [code for part in running for code in part.result()]
+    codes += _scenarios(programs, "", alone, pytest_arguments)
     ran = [code for code in codes if code != NOTHING_TO_RUN]
     return next((code for code in ran if code), 0) if ran else NOTHING_TO_RUN
 
@@ -242,24 +245,45 @@ def shares(files: Sequence[str], count: int) -> list[list[str]]:
     return [[*files[first::count]] for first in range(count)]
 
 
-def _scenarios(programs: plane.Programs, left_out: str, tests: Sequence[str], pytest_arguments: Sequence[str]) -> int:
-    """The tests for a control plane that lacks one controller, or for a whole one; pytest's exit code."""
-    command = [sys.executable, "-m", "pytest", *tests, *pytest_arguments]
+def _scenarios(
+    programs: plane.Programs, left_out: str, pieces: list[list[str]], pytest_arguments: Sequence[str]
+) -> list[int]:
+    """Tests on a control plane that lacks one controller, or on a whole one: pytest's exit code for each piece.
+
+    Takes piece after piece from the list, out of which others may take some at the same time.
+    """
+    if not pieces:
+        return []
     env = {**os.environ, "LWSKIT_CLUSTER": "real", "LWSKIT_WITHOUT": left_out}
-    look = subprocess.run([*command, "--collect-only", "-q"], env=env, cwd=ROOT, capture_output=True)
+    command = [sys.executable, "-m", "pytest", *pytest_arguments]
+    tests = [name for piece in pieces for name in piece]
+    look = subprocess.run([*command, *tests, "--collect-only", "-q"], env=env, cwd=ROOT, capture_output=True)
     if look.returncode == NOTHING_TO_RUN:
-        return NOTHING_TO_RUN
+        return [NOTHING_TO_RUN]
+    codes: list[int] = []
     with ExitStack() as stack:
         # One after the other, so that no two are given the same ports.
         with _STARTING:
             control = stack.enter_context(plane.running(programs, without=[left_out] if left_out else []))
         _prepare(control)
         env["LWSKIT_KUBECONFIG"] = str(control.kubeconfig)
-        ran = subprocess.run(command, env=env, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    without = f" without the controller {left_out}" if left_out else ""
-    # At once, since others print too.
-    print(f"scenarios on {programs.describe()}{without}\n{ran.stdout}{ran.stderr}", flush=True)
-    return ran.returncode
+        title = f"scenarios on {programs.describe()}" + (f" without the controller {left_out}" if left_out else "")
+        while (piece := _next(pieces)) is not None:
+            ran = subprocess.run(
+                [*command, *piece], env=env, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True
+            )
+            # At once, since others print too.
+            print(f"{title}\n{ran.stdout}{ran.stderr}", flush=True)
+            codes.append(ran.returncode)
+    return codes
+
+
+def _next(pieces: list[list[str]]) -> list[str] | None:
+    """The next piece, taken out of the list; None if others have taken the last."""
+    try:
+        return pieces.pop(0)
+    except IndexError:
+        return None
 
 
 def differential(arguments: Sequence[str]) -> int:

@@ -275,6 +275,7 @@ MIDWAY = (
     hash_a_set_of_the_same_name,
     hash_rollout_that_is_overtaken,
     hash_what_is_changed_is_put_back,
+    hash_workers_are_deleted,
 )
 """Lives in which something is done while something else goes on, or in which it depends on the moment what goes."""
 

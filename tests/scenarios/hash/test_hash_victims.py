@@ -29,6 +29,8 @@ from tests.scenarios.test_exclusive import bind
 GROUPS = 5
 LATER = timedelta(seconds=5)
 """How much later than the forecast the controller may look; ages are compared by magnitude."""
+REASONS = frozenset({"not", "Pending", "deletion"})
+"""The first words of the reasons that must come up: not scheduled, Pending, deletion cost."""
 
 
 def at_once() -> dict[str, object]:
@@ -120,16 +122,16 @@ async def scaled(sets: HashSets, replicas: int, before: dict[str, Group], found:
 
 
 async def test_what_is_named_goes(cluster: TestCluster, sets: HashSets, nodes: Nodes):
-    """30 §18 line 36: in a hundred random states (a dozen on a real cluster) just the groups that were named go.
+    """30 §18 line 36: in a hundred random states (at least five on a real cluster) just the groups that were named go.
 
-    LWSKIT_REPEAT says in how many, LWSKIT_SEED which ones.
+    LWSKIT_REPEAT says in how many, LWSKIT_SEED which ones; it goes on until each reason has been given once.
     """
     states = int(os.environ.get("LWSKIT_REPEAT") or (100 if cluster.embedded else 5))
     rng = random.Random(int(os.environ.get("LWSKIT_SEED") or 30))
     await sets.running(replicas=GROUPS, size=2, group=at_once())
     judged, reasons = 0, set[str]()
-    for _ in range(4 * states):
-        if judged == states:
+    for _ in range(4 * states + 20):
+        if judged >= states and reasons >= REASONS:
             break
         await nodes.beat()
         await sets.settled()
@@ -151,8 +153,8 @@ async def test_what_is_named_goes(cluster: TestCluster, sets: HashSets, nodes: N
                 reasons |= {victim.why.split()[0] for victim in found}
         await sets.scale(GROUPS)
         await cluster.eventually(lambda: _complete(sets))
-    assert judged == states
-    assert {"not", "Pending", "deletion"} <= reasons, reasons
+    assert judged >= states
+    assert reasons >= REASONS
 
 
 async def _complete(sets: HashSets) -> None:
