@@ -152,7 +152,7 @@ class World:
             self.follow()
             if not write.actions and before == self.replicas and not self.step().actions:
                 return
-        raise AssertionError(f"still writing after {rounds} rounds: {write}")
+        raise AssertionError(f"still writing after {rounds} rounds")
 
 
 def _group(one: Obj) -> str:

@@ -31,9 +31,9 @@ SEVEN = "aaaaabb"
 
 
 def _write(
-    scene_counts: Counts, child: Obj, pods: list[Obj], **fields: bool
+    scene_counts: Counts, child: Obj, pods: list[Obj], *, known: bool = True
 ) -> tuple[list[tuple[str, str | None]], str]:
-    found = subroles.prepare(divided_scene(scene_counts, child, pods, **fields))
+    found = subroles.prepare(divided_scene(scene_counts, child, pods, known=known))
     return relabelled(found), found.pending
 
 
