@@ -183,16 +183,19 @@ def _drained(scene: Scene, seen: Inputs, choice: Choice) -> Write:
 
 
 def _grown(scene: Scene, seen: Inputs, counts: Vector) -> Write:
-    """Has the target ask for these counts, and note what it is to have in the end."""
-    writes: list[Write] = []
+    """Has the target ask for these counts, and note what it is to have in the end; what shrinks comes first."""
+    losing: list[Write] = []
+    others: list[Write] = []
     for role in _roles(seen):
         child = seen.children.get(role)
-        if child is not None:
-            wanted = seen.of_role(counts, role)
-            total = sum(wanted.values())
-            why = f"role {role} is to have {total} groups of revision {scene.revision} in slice {scene.slice}"
-            writes.append(_written(scene, child, wanted, why, seen.of_role(seen.desired, role)))
-    return _joined(writes)
+        if child is None:
+            continue
+        wanted = seen.of_role(counts, role)
+        total = sum(wanted.values())
+        why = f"role {role} is to have {total} groups of revision {scene.revision} in slice {scene.slice}"
+        write = _written(scene, child, wanted, why, seen.of_role(seen.desired, role))
+        (losing if total < child.replicas else others).append(write)
+    return _joined([*losing, *others])
 
 
 def _written(

@@ -50,7 +50,7 @@ class World:
     def seen(self) -> Scene:
         """What a pass sees."""
         ds = ds_object(*self.roles, scalingPolicy={"duringRollout": self.policy})
-        objects = [copy.deepcopy(obj) for obj in self.objects.values()]
+        objects = list(self.objects.values())
         found = {uid_of(obj): self.readiness(Child.of(obj)) for obj in objects}
         seen = scene(ds, objects, counts=self.counts, revision=self.revision, readiness=found)
         return replace(seen, children=tuple(child for child in seen.children if seen.is_own(child.obj)))
@@ -61,6 +61,11 @@ class World:
             return self.ready(child)
         ready = 0 if child.revision in self.never_ready else child.replicas
         return Readiness(Ready(ready, ready))
+
+    @property
+    def has_old(self) -> bool:
+        """Whether an old revision is left."""
+        return any(labels_of(obj)[names.REVISION_LABEL] != self.revision for obj in self.objects.values())
 
     def decided(self) -> SlicePlan:
         """What the next pass is to do."""
@@ -75,7 +80,7 @@ class World:
     def finish(self, most: int = 200) -> None:
         """Pass after pass until no old revision is left."""
         for _ in range(most):
-            if not self.seen().old:
+            if not self.has_old:
                 return
             self.step()
         raise AssertionError(f"no end after {most} passes: {self.stand()}")

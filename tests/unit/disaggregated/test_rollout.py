@@ -336,7 +336,7 @@ def rolled(before: Mapping[str, int], roles: Sequence[Obj]) -> list[tuple[dict[s
     seen = world(*(child_object(name, count, revision=OLD) for name, count in before.items()), roles=roles)
     stands = [(seen.spec(OLD), {})]
     for _ in range(50):
-        if not seen.seen().old:
+        if not seen.has_old:
             return stands[1:]
         seen.step()
         if (now := (seen.spec(OLD), seen.spec(REVISION))) != stands[-1] and now[0]:

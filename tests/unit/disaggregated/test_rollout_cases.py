@@ -42,7 +42,7 @@ def test_the_executor_takes_exactly_these_steps(case: Several) -> None:
         desired = case.changes.get(len(stands) - 1)
         if desired is not None:
             world.counts = dict(zip(case.roles, desired, strict=True))
-        if not world.seen().old or names.EVENT_REVISION_DRAIN_BLOCKED in world.reasons():
+        if not world.has_old or names.EVENT_REVISION_DRAIN_BLOCKED in world.reasons():
             break
         world.step()
         if stand() != stands[-1]:
@@ -50,4 +50,4 @@ def test_the_executor_takes_exactly_these_steps(case: Several) -> None:
     assert stands == [(step.old, step.target) for step in case.steps]
     assert (names.EVENT_REVISION_DRAIN_BLOCKED in world.reasons()) is case.blocked
     assert world.reasons().count(names.EVENT_ROLLING_UPDATE_COMPLETED) == (not case.blocked)
-    assert bool(world.seen().old) is case.blocked
+    assert world.has_old is case.blocked
