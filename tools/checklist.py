@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tools" / "checklists.toml"
 PAGE = ROOT / "docs" / "checklists.md"
 SHARED = re.compile(
-    r"(?P<list>\d\d §1[48]) lines? (?P<numbers>\d+(?:(?:, | and )\d+)*)(?: and \d\d §\S+)?[,:] ?(?P<text>.+)"
+    r"(?P<list>\d\d §(?:1[48]|23)) lines? (?P<numbers>\d+(?:(?:, | and )\d+)*)(?: and \d\d §\S+)?[,:] ?(?P<text>.+)"
 )
 NUMBERED = re.compile(r"test_(?P<number>\d+)_(?P<text>\w+)")
 NAMED = re.compile(r"(?P<list>\d\d §[\d.]+)(?: line| (?P<section>\D+?))? (?P<number>\d+): (?P<text>.+)")

@@ -84,7 +84,7 @@ def test_a_rollout_begins_with_children_without_groups() -> None:
 
 
 def test_a_target_that_lost_a_child_gets_it_back_before_anything_else() -> None:
-    """50 §23 line 38."""
+    """50 §23 line 38: it has none of its groups left, and is planned anew from what it has."""
     seen = world(*old(3, 1), target(1, 1)[0])
     assert [type(action) for action in seen.step().plan.actions] == [Create]
     assert seen.spec(REVISION) == {"prefill": 1, "decode": 0}
@@ -282,7 +282,7 @@ def test_a_deletion_is_of_that_very_child_and_waits_for_what_it_owns() -> None:
 
 
 def test_a_partly_drained_revision_is_kept_whole() -> None:
-    """50 §23 line 31."""
+    """50 §23 line 31: its roles go together."""
     seen = world(*old(0, 2, OLDER, 1), *old(0, 0, OLD, 2), *target(2, 1), never_ready=frozenset({REVISION}))
     seen.step()
     assert {uid_of(gone) for gone in seen.deleted} == {f"{of(OLD, n)}-uid" for n in ("prefill", "decode")}
@@ -311,7 +311,7 @@ def test_a_pause_drains_the_old_revision_in_one_step() -> None:
 
 
 def test_a_broken_revision_in_between_goes_before_anything_else_moves() -> None:
-    """50 §23 line 32."""
+    """50 §23 line 32: it serves nobody, and holds capacity."""
     seen = world(*old(4, 2, OLDER, 1), *old(1, 1, OLD, 2), never_ready=frozenset({OLD}))
     seen.step()
     assert scaled(seen.step()) == {of(OLD, "prefill"): 0, of(OLD, "decode"): 0}
