@@ -61,9 +61,44 @@ type field struct {
 	Number      string          `json:"n,omitempty"`
 }
 
+// fieldList is the fields of a struct by JSON name, in the order of their declaration.
+type fieldList struct {
+	names  []string
+	byName map[string]field
+}
+
+func (l *fieldList) put(name string, f field) {
+	if _, known := l.byName[name]; !known {
+		l.names = append(l.names, name)
+	}
+	l.byName[name] = f
+}
+
+// MarshalJSON writes an object that keeps the order.
+func (l *fieldList) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	b.WriteByte('{')
+	for i, name := range l.names {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if err := e.Encode(name); err != nil {
+			return nil, err
+		}
+		b.WriteByte(':')
+		if err := e.Encode(l.byName[name]); err != nil {
+			return nil, err
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
 type structType struct {
-	Atomic int              `json:"atomic,omitempty"`
-	Fields map[string]field `json:"fields"`
+	Atomic int        `json:"atomic,omitempty"`
+	Fields *fieldList `json:"fields"`
 }
 
 type table struct {
@@ -237,7 +272,7 @@ func (w *walker) walk(t reflect.Type) {
 	if _, done := w.types[name]; done {
 		return
 	}
-	out := structType{Fields: map[string]field{}}
+	out := structType{Fields: &fieldList{byName: map[string]field{}}}
 	w.types[name] = out
 	w.fields(t, out.Fields, "")
 	for _, m := range markersOf(t)[""] {
@@ -248,7 +283,7 @@ func (w *walker) walk(t reflect.Type) {
 	w.types[name] = out
 }
 
-func (w *walker) fields(t reflect.Type, out map[string]field, around string) {
+func (w *walker) fields(t reflect.Type, out *fieldList, around string) {
 	marks := markersOf(t)
 	for i := 0; i < t.NumField(); i++ {
 		sf := t.Field(i)
@@ -310,7 +345,7 @@ func (w *walker) fields(t reflect.Type, out map[string]field, around string) {
 		if !optional {
 			f.Required = 1
 		}
-		out[tag[0]] = f
+		out.put(tag[0], f)
 	}
 }
 

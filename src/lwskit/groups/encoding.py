@@ -15,27 +15,40 @@ from lwskit.groups.quantities import Walk, walk_of
 from lwskit.runtime import typed
 
 TEMPLATE_TYPE: Final = "LeaderWorkerTemplate"
-"""What the table calls the type of `spec.leaderWorkerTemplate`."""
+"""What the table calls the type of `spec.leaderWorkerTemplate` as far as a revision records it."""
+WHOLE_TEMPLATE_TYPE: Final = "LeaderWorkerTemplate and its live fields"
+"""The same with the restart limit and back-off, which are not part of a revision of a set."""
+NETWORK_TYPE: Final = "NetworkConfig"
+"""What the table calls the type of `spec.networkConfig`."""
+
+_BEFORE_LIVE: Final = {
+    "leaderTemplate": {"t": "*core.v1.PodTemplateSpec", "e": 1},
+    "workerTemplate": {"t": "core.v1.PodTemplateSpec", "r": 1},
+    "size": {"t": "*int32", "e": 1},
+    "restartPolicy": {"t": "string", "e": 1},
+}
+_LIVE: Final = {
+    "maxGroupRestarts": {"t": "*int32", "e": 1},
+    "restartBackoff": {"t": "*RestartBackoff", "e": 1},
+}
+_AFTER_LIVE: Final = {
+    "subGroupPolicy": {"t": "*SubGroupPolicy", "e": 1},
+    "volumeClaimTemplates": {"t": "[]core.v1.PersistentVolumeClaim", "e": 1},
+    "persistentVolumeClaimRetentionPolicy": {
+        "t": "*apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy",
+        "e": 1,
+    },
+}
 _OWN_TYPES: Final = {
-    TEMPLATE_TYPE: {
-        "fields": {
-            "leaderTemplate": {"t": "*core.v1.PodTemplateSpec", "e": 1},
-            "workerTemplate": {"t": "core.v1.PodTemplateSpec", "r": 1},
-            "size": {"t": "*int32", "e": 1},
-            "restartPolicy": {"t": "string", "e": 1},
-            # maxGroupRestarts and restartBackoff are not part of a revision.
-            "subGroupPolicy": {"t": "*SubGroupPolicy", "e": 1},
-            "volumeClaimTemplates": {"t": "[]core.v1.PersistentVolumeClaim", "e": 1},
-            "persistentVolumeClaimRetentionPolicy": {
-                "t": "*apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy",
-                "e": 1,
-            },
-        }
+    TEMPLATE_TYPE: {"fields": {**_BEFORE_LIVE, **_AFTER_LIVE}},
+    WHOLE_TEMPLATE_TYPE: {"fields": {**_BEFORE_LIVE, **_LIVE, **_AFTER_LIVE}},
+    "RestartBackoff": {
+        "fields": {"baseSeconds": {"t": "*int32", "e": 1}, "capSeconds": {"t": "*int32", "e": 1}},
     },
     "SubGroupPolicy": {
         "fields": {"subGroupPolicyType": {"t": "*string", "e": 1}, "subGroupSize": {"t": "*int32", "e": 1}}
     },
-    "NetworkConfig": {"fields": {"subdomainPolicy": {"t": "*string"}}},
+    NETWORK_TYPE: {"fields": {"subdomainPolicy": {"t": "*string"}}},
 }
 _TEMPLATE_PATH: Final = "spec.leaderWorkerTemplate"
 _NETWORK_PATH: Final = "spec.networkConfig"
@@ -62,7 +75,7 @@ def network_config(spec: Mapping[str, Any]) -> dict[str, Any]:
     What is not set is Shared, so that the default does not make another revision. Raises `typed.DecodeError`.
     Specification: 20 §3.1.
     """
-    encoded = table().encode("NetworkConfig", spec.get("networkConfig"), _NETWORK_PATH)
+    encoded = table().encode(NETWORK_TYPE, spec.get("networkConfig"), _NETWORK_PATH)
     return encoded if encoded["subdomainPolicy"] else {"subdomainPolicy": names.SUBDOMAIN_SHARED}
 
 

@@ -36,18 +36,19 @@ def canonical(value: object) -> str:
         known = orjson.dumps(value)
     except TypeError:
         # Numbers beyond 64 bits, or text that is no Unicode: rare enough to be written every time.
-        return _canonical(value)
+        return compact(value, sort_keys=True)
     return _canonical_again(known)
 
 
-def _canonical(value: object) -> str:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+def compact(value: object, sort_keys: bool = False) -> str:
+    """JSON in the same spelling, the keys in their order or sorted."""
+    text = json.dumps(value, sort_keys=sort_keys, separators=(",", ":"), ensure_ascii=False)
     return text.translate(_ESCAPES)
 
 
 @lru_cache(maxsize=256)
 def _canonical_again(known: bytes) -> str:
-    return _canonical(json.loads(known))
+    return compact(json.loads(known), sort_keys=True)
 
 
 def record(lws: Mapping[str, Any]) -> Obj:

@@ -5,6 +5,8 @@ A table is JSON that a tool of the repository writes from the types of the Kuber
     {"source": "…", "kinds": {"v1/Pod": "core.v1.Pod", …},
      "types": {"core.v1.PodSpec": {"atomic": 1, "fields": {"containers": {…}, …}}, …}}
 
+The fields of a type stand in the order of its declaration, in which a typed server writes them.
+
 `atomic` marks a struct that server-side apply replaces as a whole. The keys of a field:
 
     t  type: string bool int32 int64 float64 bytes quantity intorstring time microtime duration any, a struct's name,
@@ -225,7 +227,8 @@ class TypeTable:
         """An object of a struct type as a typed server decodes and encodes it again; the argument is not changed.
 
         Unknown fields are dropped, empty fields are dropped or written as each field's rule says, quantities and
-        times are canonical. None reads as the empty object. `path` is put before paths in errors.
+        times are canonical. Fields come in the table's order, the keys of maps sorted. None reads as the empty object.
+        `path` is put before paths in errors.
         Raises DecodeError for a value of another type, KeyError for a type that the table does not have.
         """
         if value is None:
@@ -275,7 +278,7 @@ class TypeTable:
                 if element.name == "bytes":
                     # Nothing is written as empty data here, as a real server does it.
                     value = {key: "" if item is None else item for key, item in value.items()}
-                return {str(key): self._encode(element, item, f"{path}[{key}]") for key, item in value.items()}
+                return {str(key): self._encode(element, value[key], f"{path}[{key}]") for key in sorted(value)}
 
     def _can_be_empty(self, ref: TypeRef) -> bool:
         # Structs are never empty, and neither are the scalars that are structs underneath.

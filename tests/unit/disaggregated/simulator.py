@@ -160,14 +160,18 @@ class World:
         return True
 
     def run(self, readiness: Readiness, most: int) -> Iterator[int]:
-        """Take steps until nothing changes any more, at most that many, and let time pass after each; yields the number
-        of steps taken before each, so that a test can change the world in between."""
-        for number in range(most):
-            yield number
-            if not self.take():
-                return
+        """Take steps and let time pass until neither changes anything, at most that many; yields the number of steps
+        taken before each, so that a test can change the world in between."""
+        for _ in range(most):
+            yield len(self.log)
+            stepped, before = self.take(), self._seen()
             self.pass_time(readiness)
+            if not stepped and before == self._seen():
+                return
         raise AssertionError(f"no end after {most} steps")
+
+    def _seen(self) -> list[tuple[Vector, Vector]]:
+        return [(revision.ready, revision.doomed) for revision in (*self.old, self.target)]
 
     def pass_time(self, readiness: Readiness) -> None:
         """Let time pass for all revisions."""

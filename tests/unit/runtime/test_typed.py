@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -181,3 +182,18 @@ def test_every_type_that_a_table_names_is_in_it(package: str, name: str) -> None
             while ref.element is not None:
                 ref = ref.element
             assert ref.shape != "struct" or ref.name in table
+
+
+def test_fields_come_in_the_tables_order_and_the_keys_of_maps_sorted() -> None:
+    types = typed.TypeTable(
+        {
+            "types": {
+                "Outer": {"fields": {"z": {"t": "string"}, "labels": {"t": "map:string"}, "a": {"t": "Inner"}}},
+                "Inner": {"fields": {"y": {"t": "int32"}, "b": {"t": "map:Inner", "e": 1}}},
+            }
+        }
+    )
+    given = {"a": {"b": {"2": {"y": 1}, "1": {"y": 2}}, "y": 3}, "labels": {"d": "1", "c": "2"}, "z": "last"}
+    assert json.dumps(types.encode("Outer", given)) == json.dumps(
+        {"z": "last", "labels": {"c": "2", "d": "1"}, "a": {"y": 3, "b": {"1": {"y": 2}, "2": {"y": 1}}}}
+    )
