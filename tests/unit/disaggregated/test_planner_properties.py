@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, TypeVar
 
 from hypothesis import assume, given
@@ -135,6 +136,7 @@ def test_steps_of_every_kind_keep_what_a_rollout_promises() -> None:
 
 @given(STATES)
 def test_an_ordinary_step_stays_within_surge_and_keeps_the_floor(state: RolloutState) -> None:
+    """50 §8.8 Planner 1: old and new groups are within maxSurge, and as many serve as must or did before."""
     step = next_step(state)
     assume(step and not step.bootstrap_surge and not step.availability_fallback)
     assert step
@@ -162,8 +164,40 @@ def test_an_ordinary_step_stays_within_surge_and_keeps_the_floor(state: RolloutS
             assert sum(r[i] for r in serving) >= promised
 
 
+@given(DRAWN, READINESS)
+def test_no_role_runs_ahead_of_the_slowest(drawn: bytes, seed: int | None) -> None:
+    """50 §8.8 Planner 2: by more than one group of the smallest role, in shares of what each role is to have."""
+    numbers = Numbers(drawn)
+    counts = tuple(1 + numbers.to(8) for _ in range(1 + numbers.to(3)))
+    desired = tuple(1 + numbers.to(8) for _ in counts)
+    surge, unavailable = limits_of(numbers, desired)
+    none = (0,) * len(counts)
+    world = World(
+        [Revision("old", counts, counts, counts)], Revision("new", desired, none, none), desired, surge, unavailable
+    )
+    for _ in world.run(readiness(seed), most=1000):
+        pass
+    old, new = counts, none
+    for left, now, step in world.log:
+        moves = [(desired, new, now)]
+        if step.old != none:
+            moves.append(
+                (
+                    counts,
+                    [c - o for c, o in zip(counts, old, strict=True)],
+                    [c - o for c, o in zip(counts, left["old"], strict=True)],
+                )
+            )
+        for sizes, before, after in moves if any(old) else ():
+            slowest = min(Fraction(done, size) for done, size in zip(after, sizes, strict=True))
+            for size, was, done in zip(sizes, before, after, strict=True):
+                assert done == was or Fraction(done, size) - slowest <= Fraction(1, min(sizes))
+        old, new = left["old"], now
+
+
 @given(STATES)
 def test_a_revision_ends_with_all_its_roles_at_once(state: RolloutState) -> None:
+    """50 §8.8 Planner 3: old revisions retire as a unit, no role reaches 0 alone."""
     step = next_step(state)
     assume(step)
     assert step
@@ -180,7 +214,7 @@ def test_only_the_policy_that_advances_takes_from_the_target(state: RolloutState
 
 @given(DRAWN, st.sampled_from(names.SCALING_POLICIES))
 def test_without_any_budget_nothing_changes(drawn: bytes, policy: str) -> None:
-    """Of a revision that is whole and Ready, as admission and the limits for 0 and 0 see to."""
+    """50 §8.8 Planner 4: admission, and the limits that stand for 0 and 0, see to it that there is a budget."""
     numbers = Numbers(drawn)
     counts = tuple(1 + numbers.to(8) for _ in range(1 + numbers.to(3)))
     none, every = (0,) * len(counts), (True,) * len(counts)
@@ -253,6 +287,7 @@ def test_the_target_serves_before_old_revisions_are_gone(world: World, seed: int
 
 @given(DRAWN)
 def test_a_target_that_never_gets_ready_is_probed_and_waited_for(drawn: bytes) -> None:
+    """50 §8.8 Planner 5: one batch of it is tried, and the old revision keeps serving."""
     numbers = Numbers(drawn)
     desired = tuple(1 + numbers.to(8) for _ in range(1 + numbers.to(3)))
     surge, unavailable = limits_of(numbers, desired)

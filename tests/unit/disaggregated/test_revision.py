@@ -59,11 +59,13 @@ def test_bytes_and_their_revision(vector: Hash) -> None:
     assert found == vector.revision == hashlib.sha256(vector.text.encode()).hexdigest()[:8]
 
 
-def test_15_the_sample_has_the_known_revision() -> None:
+def test_the_sample_has_the_known_revision() -> None:
+    """50 §23 line 15: of prefill 1 and decode 2, with the defaults of the API."""
     assert revision.resolve(sample(), []) == revision.Resolved("69150551")
 
 
-def test_16_the_known_input_has_the_known_legacy_revision() -> None:
+def test_the_known_input_has_the_known_legacy_revision() -> None:
+    """50 §23 line 16: for a set without a marker that has children."""
     assert revision.resolve(legacy_sample(), [object()]) == revision.Resolved("c51abc75")
 
 
@@ -96,7 +98,8 @@ LIVE: dict[str, Callable[[Obj], object]] = {
 
 
 @pytest.mark.parametrize("change", LIVE.values(), ids=LIVE)
-def test_17_counts_pace_and_order_do_not_change_the_revision(change: Callable[[Obj], object]) -> None:
+def test_counts_pace_and_order_do_not_change_the_revision(change: Callable[[Obj], object]) -> None:
+    """50 §23 line 17: they are live, and start no rollout."""
     after = changed(change)
     assert after != sample()
     assert revision.resolve(after, [object()]) == revision.Resolved("69150551")
@@ -129,18 +132,20 @@ ROLLING: dict[str, Callable[[Obj], object]] = {
 
 
 @pytest.mark.parametrize("change", ROLLING.values(), ids=ROLLING)
-def test_17_what_groups_are_made_from_changes_the_revision(change: Callable[[Obj], object]) -> None:
+def test_what_groups_are_made_from_changes_the_revision(change: Callable[[Obj], object]) -> None:
+    """50 §23 line 17: for all roles, since they roll together."""
     found = revision.resolve(changed(change), [object()])
     assert not found.error
     assert found.revision not in ("", "69150551")
 
 
-def test_17_all_these_revisions_differ() -> None:
+def test_all_these_revisions_differ() -> None:
     found = {name: revision.revision_of(changed(change)) for name, change in ROLLING.items()}
     assert len(set(found.values())) == len(ROLLING)
 
 
-def test_18_an_unmarked_set_with_children_keeps_the_algorithm_of_before() -> None:
+def test_an_unmarked_set_with_children_keeps_the_algorithm_of_before() -> None:
+    """50 §23 line 18: in which the order of roles counts."""
     ds = legacy_sample()
     reordered = legacy_sample()
     reordered["spec"]["roles"].reverse()
@@ -149,14 +154,16 @@ def test_18_an_unmarked_set_with_children_keeps_the_algorithm_of_before() -> Non
 
 
 @pytest.mark.parametrize("annotations", [None, {}, {names.REVISION_HASH_VERSION_ANNOTATION: ""}])
-def test_18_a_new_set_is_marked_first(annotations: Obj | None) -> None:
+def test_a_new_set_is_marked_first(annotations: Obj | None) -> None:
+    """50 §23 line 11: and has no revision before, so that nobody takes it for one of before."""
     ds = sample()
     ds["metadata"]["annotations"] = annotations
     assert revision.resolve(ds, []) == revision.Resolved(must_mark=True)
     assert revision.resolve(ds, [object()]).revision == revision.legacy_revision_of(ds)
 
 
-def test_19_a_version_that_nobody_knows_is_an_error() -> None:
+def test_a_version_that_nobody_knows_is_an_error() -> None:
+    """50 §23 line 19: with children and without."""
     ds = sample()
     ds["metadata"]["annotations"] = {names.REVISION_HASH_VERSION_ANNOTATION: "v9"}
     for owned in ([], [object()]):
