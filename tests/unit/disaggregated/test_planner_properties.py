@@ -164,6 +164,10 @@ def test_an_ordinary_step_stays_within_surge_and_keeps_the_floor(state: RolloutS
             assert sum(r[i] for r in serving) >= promised
 
 
+def less(counts: Vector, others: Vector) -> Vector:
+    return tuple(count - other for count, other in zip(counts, others, strict=True))
+
+
 @given(DRAWN, READINESS)
 def test_no_role_runs_ahead_of_the_slowest(drawn: bytes, seed: int | None) -> None:
     """50 §8.8 Planner 2: by more than one group of the smallest role, in shares of what each role is to have."""
@@ -181,13 +185,7 @@ def test_no_role_runs_ahead_of_the_slowest(drawn: bytes, seed: int | None) -> No
     for left, now, step in world.log:
         moves = [(desired, new, now)]
         if step.old != none:
-            moves.append(
-                (
-                    counts,
-                    [c - o for c, o in zip(counts, old, strict=True)],
-                    [c - o for c, o in zip(counts, left["old"], strict=True)],
-                )
-            )
+            moves.append((counts, less(counts, old), less(counts, left["old"])))
         for sizes, before, after in moves if any(old) else ():
             slowest = min(Fraction(done, size) for done, size in zip(after, sizes, strict=True))
             for size, was, done in zip(sizes, before, after, strict=True):
