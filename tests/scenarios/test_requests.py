@@ -71,7 +71,7 @@ async def test_a_set_at_rest(cluster: TestCluster, sets: Sets):
     await sets.running()
     await sets.settled()
     await nothing_at_rest(cluster)
-    assert cluster.interceptors[0].open_watches == 7
+    assert cluster.interceptors[0].open_watches == 9
 
 
 async def test_a_lost_worker(cluster: TestCluster, sets: Sets):

@@ -6,12 +6,12 @@ Specification: 50 §3.
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from lwskit.api import disaggregated_names as names
 from lwskit.api import names as lws
+from lwskit.disaggregated import subrole_counts
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET
 from lwskit.disaggregated.placement import placed
 from lwskit.disaggregated.scene import Scene
@@ -53,11 +53,6 @@ def labels_of(set_name: str, slice: int, revision: str, role: str) -> dict[str, 
     }
 
 
-def counts_text(counts: Mapping[str, int]) -> str:
-    """Counts by sub-role as an annotation has them."""
-    return json.dumps(counts, sort_keys=True, separators=(",", ":"))
-
-
 def owner_reference(ds: Obj) -> Obj:
     """The reference that makes a set the controller of a child; the child does not keep it from being deleted."""
     reference = controller_reference(ds, DISAGGREGATED_SET)
@@ -78,8 +73,8 @@ def render(scene: Scene, role: Role, *, is_drained: bool) -> Obj:
     }
     if wanted := scene.targets.of_subroles(role.name):
         issued = dict.fromkeys(wanted, 0) if is_drained else wanted
-        annotations[names.INITIAL_SUBROLE_REPLICAS_ANNOTATION] = counts_text(wanted)
-        annotations[names.SUBROLE_REPLICAS_ANNOTATION] = counts_text(issued)
+        annotations[names.INITIAL_SUBROLE_REPLICAS_ANNOTATION] = subrole_counts.written(wanted)
+        annotations[names.SUBROLE_REPLICAS_ANNOTATION] = subrole_counts.written(issued)
     spec = copy.deepcopy(dict(role.spec))
     spec["replicas"] = 0 if is_drained else desired
     inner = spec["leaderWorkerTemplate"]

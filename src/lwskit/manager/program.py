@@ -6,12 +6,13 @@ import random
 from collections.abc import Mapping
 
 from lwskit.admission.webhooks import handlers
-from lwskit.api import names
+from lwskit.api import disaggregated_names, names
 from lwskit.backends import registry
 from lwskit.backends.registry import Backends
 from lwskit.groups.ports import PodScheduler
 from lwskit.manager.options import ElectionOptions, Options
-from lwskit.reconcilers.setup import group_controller, set_controller
+from lwskit.reconcilers.disaggregated_watches import DisaggregatedWatches
+from lwskit.reconcilers.setup import disaggregated_controller, group_controller, set_controller
 from lwskit.reconcilers.stats import SetStats
 from lwskit.reconcilers.watches import Watches
 from lwskit.runtime.cache.cache import Cache
@@ -50,19 +51,25 @@ class Program:
     ) -> None:
         self.cache = Cache(client, clock, rng, keep_manager=names.FIELD_MANAGER)
         self.watches = Watches(self.cache, backends or registry.find(options.backend))
+        self.disaggregated = DisaggregatedWatches(self.cache, self.watches, clock)
         self.recorder = Recorder(client, clock, names.EVENT_CONTROLLER, f"{names.EVENT_CONTROLLER}-{hostname}")
+        controller = disaggregated_names.CONTROLLER
+        self.disaggregated_recorder = Recorder(client, clock, controller, f"{controller}-{hostname}")
+        self.recorders = (self.recorder, self.disaggregated_recorder)
         self.elector = _elector(client, clock, rng, options, hostname, self.recorder)
         writer = fenced(client, self.elector) if self.elector is not None else client
         executor = Executor(writer, self.cache, self.recorder, clock, FIELD_MANAGER)
+        telling_of_sets = Executor(writer, self.cache, self.disaggregated_recorder, clock, FIELD_MANAGER)
         self.manager = Manager(clock, rng, self.elector, options.graceful_timeout)
         self.stats = SetStats()
         """What the controllers count of sets."""
         self.controllers = (
             set_controller(self.watches, executor, clock, rng, options.concurrency, self.stats),
             group_controller(self.watches, executor, clock, rng, options.concurrency, self.stats),
+            disaggregated_controller(self.disaggregated, telling_of_sets, clock, rng, options.concurrency),
         )
         self.admission: Mapping[str, Handler] = handlers(rng, scheduler, support=options.scheduling)
-        for runnable in (self.recorder, self.cache, *self.controllers):
+        for runnable in (*self.recorders, self.cache, *self.controllers):
             self.manager.add(runnable)
 
     async def run(self) -> None:

@@ -73,7 +73,8 @@ def webhook_server(program: Program, files: TlsFiles, clock: Clock, host: str, p
 
 def measure(program: Program, metrics: Metrics) -> None:
     """Have metrics tell of a program: of its controllers, its events, its election, and the sets it serves."""
-    metrics.add_recorder(program.recorder)
+    for recorder in program.recorders:
+        metrics.add_recorder(recorder)
     for controller in program.controllers:
         metrics.add_controller(controller)
     metrics.registry.register(SetMetrics(program.watches, program.stats))

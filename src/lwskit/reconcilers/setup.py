@@ -1,11 +1,14 @@
-"""Putting the two controllers of LeaderWorkerSets together, for the manager and for whoever embeds them."""
+"""Putting the controllers together, for the manager and for whoever embeds them."""
 
 from __future__ import annotations
 
 import random
 from functools import partial
 
+from lwskit.api import disaggregated_names
 from lwskit.groups import spec
+from lwskit.reconcilers.disaggregated import DisaggregatedReconciler
+from lwskit.reconcilers.disaggregated_watches import DisaggregatedWatches, set_of_child
 from lwskit.reconcilers.group import GroupReconciler
 from lwskit.reconcilers.hashed import HashReconciler
 from lwskit.reconcilers.ordinal import OrdinalReconciler
@@ -93,3 +96,20 @@ def group_controller(
     builder.watches(watches.sets, watches.freed_by_set, set_asks_otherwise)
     builder.watches(watches.namespaces, watches.freed_by_namespace)
     return builder.build(concurrency=concurrency, lane=group_lane)
+
+
+def disaggregated_controller(
+    watches: DisaggregatedWatches,
+    executor: Executor,
+    clock: Clock,
+    rng: random.Random,
+    concurrency: int = CONCURRENCY,
+) -> Controller:
+    """The controller `disaggregatedset`: `concurrency` DisaggregatedSets at once (50 §5)."""
+    reconciler = DisaggregatedReconciler(watches, executor, clock)
+    builder = Builder(reconciler, clock=clock, rng=rng, name=disaggregated_names.CONTROLLER)
+    builder.for_(watches.sets)
+    builder.watches(watches.children, set_of_child)
+    builder.watches(watches.scalers, set_of_child)
+    builder.watches(watches.pods, watches.sets_of_pod)
+    return builder.build(concurrency=concurrency, debounce=SETTLE)

@@ -1,0 +1,99 @@
+"""The reconciler of DisaggregatedSets: their children, scalers and status.
+
+What is decided stands in `lwskit.disaggregated.decide`; this is observing for it and executing what it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lwskit.disaggregated.decide import decide
+from lwskit.disaggregated.model import Pass
+from lwskit.groups.model import DecisionError
+from lwskit.reconcilers.disaggregated_watches import DisaggregatedWatches, Live
+from lwskit.runtime.clock import Clock
+from lwskit.runtime.errors import LwskitError
+from lwskit.runtime.execute import ROUNDS, Executor
+from lwskit.runtime.plan import NeedFresh
+from lwskit.runtime.request import DONE, Request, Result
+
+
+class DisaggregatedReconciler:
+    """Reconciles one DisaggregatedSet at a time (specification: 50 §5)."""
+
+    def __init__(self, watches: DisaggregatedWatches, executor: Executor, clock: Clock) -> None:
+        self._watches = watches
+        self._executor = executor
+        self._clock = clock
+
+    async def __call__(self, request: Request) -> Result:
+        """Observe, decide, execute; where an action asks for a look, read live and do it again.
+
+        The slices do not stop each other, and whatever becomes of them the status is written. Raises what the decision
+        or a request raises, of several slices all of it in one DecisionError. Cancelling it ends it between writes.
+        """
+        live, failed = Live(), dict[int, Exception]()
+        for left in reversed(range(ROUNDS)):
+            found = decide(self._watches.snapshot(request.key, self._clock.now(), live))
+            first = await self._executor.attempt(found.before)
+            if isinstance(first, NeedFresh):
+                if left:
+                    await self._look([first], live)
+                    continue
+                return Result(requeue=True, reason=first.why)
+            if found.stop or first is not found.before.result:
+                return first
+            results, looks = await self._slices(found, failed)
+            if looks and left:
+                try:
+                    await self._look(looks.values(), live)
+                except LwskitError as error:
+                    failed |= dict.fromkeys(looks, error)
+                else:
+                    continue
+            results += [Result(requeue=True, reason=look.why) for look in looks.values()]
+            return await self._finish(found, failed, results)
+        raise AssertionError("the last round always ends")
+
+    async def _slices(self, found: Pass, failed: dict[int, Exception]) -> tuple[list[Result], dict[int, NeedFresh]]:
+        """Carry out the slices that have not failed yet; adds to `failed` those that do."""
+        results: list[Result] = []
+        looks: dict[int, NeedFresh] = {}
+        for part in found.slices:
+            if part.slice in failed:
+                continue
+            try:
+                result = await self._executor.attempt(part.plan)
+            except LwskitError as error:
+                failed[part.slice] = error
+                continue
+            if isinstance(result, NeedFresh):
+                looks[part.slice] = result
+            else:
+                results.append(result)
+        return results, looks
+
+    async def _finish(self, found: Pass, failed: dict[int, Exception], results: list[Result]) -> Result:
+        errors = [f"slice {number}: {error}" for number, error in failed.items()]
+        errors += [f"slice {part.slice}: {part.error}" for part in found.slices if part.error]
+        causes: list[Exception] = [*failed.values()]
+        for plan in (found.scalers, found.status):
+            try:
+                results.append(await self._executor.execute(plan))
+            except LwskitError as error:
+                errors.append(str(error))
+                causes.append(error)
+        if errors:
+            raise DecisionError("; ".join(errors)) from (causes[0] if causes else None)
+        return _soonest(results)
+
+    async def _look(self, looks: Iterable[NeedFresh], live: Live) -> None:
+        keys = tuple(dict.fromkeys(key for look in looks for key in look.keys))
+        before = [self._watches.cached(kind, key) for kind, key in keys]
+        live.take(await self._executor.refresh(keys), before)
+
+
+def _soonest(results: Iterable[Result]) -> Result:
+    """What several parts of a pass ask for together: at once with back-off, else after the smallest delay."""
+    asked = [result for result in results if result.requeue or result.after]
+    return min(asked, key=lambda result: (not result.requeue, result.after), default=DONE)
