@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import orjson
 
 from lwskit.embedded.failures import FieldError, invalid_value, not_supported, required
 from lwskit.embedded.resources import Resource, Subresource
-from lwskit.embedded.schema import Schema
+from lwskit.embedded.schema import RULES, Schema, has_rules
 from lwskit.embedded.schema_errors import SchemaValidator
 from lwskit.runtime.objects import Obj
+
+if TYPE_CHECKING:
+    from lwskit.embedded.rules import Rules
 
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _SUB_VERBS = ("get", "patch", "update")
@@ -36,6 +41,7 @@ class CustomVersion:
     columns: tuple[Mapping[str, Any], ...] = ()
     selectable_fields: frozenset[str] = frozenset()
     storage_version: str = ""
+    rules: Rules | None = None
 
 
 def complete(crd: Obj) -> None:
@@ -71,16 +77,31 @@ def validate(crd: Obj) -> list[FieldError]:
         shown = [v.get("name") for v in versions]
         text = "must have exactly one version marked as storage version"
         errors.append(invalid_value("spec.versions", shown, text))
-    for i, version in enumerate(versions):
-        schema = (version.get("schema") or {}).get("openAPIV3Schema")
-        where = f"spec.versions[{i}].schema.openAPIV3Schema"
+    schemas = [(version.get("schema") or {}).get("openAPIV3Schema") for version in versions]
+    # A schema that all versions share is taken for one of the whole definition, and named once.
+    shared = bool(schemas) and all(s == schemas[0] for s in schemas)
+    for i, schema in enumerate(schemas[:1] if shared else schemas):
+        where = "spec.validation.openAPIV3Schema" if shared else f"spec.versions[{i}].schema.openAPIV3Schema"
         if schema is None:
-            errors.append(required(where))
+            errors.append(required(f"spec.versions[{i}].schema.openAPIV3Schema"))
         elif not schema.get("type"):
             errors.append(required(f"{where}.type", "must not be empty at the root"))
         elif schema["type"] != "object":
             errors.append(invalid_value(f"{where}.type", schema["type"], "must be object at the root"))
+        elif RULES.encode() in orjson.dumps(schema):
+            # What rules are written in is read only where there are some.
+            from lwskit.embedded import rule_checks
+
+            errors.extend(rule_checks.errors(schema, where))
     return errors
+
+
+def _rules(schema: Schema) -> Rules | None:
+    if not has_rules(schema):
+        return None
+    from lwskit.embedded import rules
+
+    return rules.compiled(orjson.dumps(schema))
 
 
 def status(crd: Obj, now: str) -> dict[str, Any]:
@@ -127,6 +148,7 @@ def resources(crd: Obj) -> list[Resource]:
             columns=tuple(version.get("additionalPrinterColumns") or ()),
             selectable_fields=frozenset(f["jsonPath"].removeprefix(".") for f in version.get("selectableFields") or ()),
             storage_version=storage_version,
+            rules=_rules(schema),
         )
         found.append(
             Resource(

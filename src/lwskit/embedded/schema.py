@@ -14,6 +14,7 @@ Schema = Mapping[str, Any]
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 EMBEDDED = "x-kubernetes-embedded-resource"
 INT_OR_STRING = "x-kubernetes-int-or-string"
+RULES = "x-kubernetes-validations"
 _LARGEST = 2**63
 _ROOT = ("apiVersion", "kind", "metadata")
 
@@ -25,6 +26,14 @@ def clone(value: Any) -> Any:
     if isinstance(value, list):
         return [clone(v) for v in value]
     return value
+
+
+def has_rules(schema: Schema) -> bool:
+    """Whether there is a rule anywhere in a schema."""
+    if schema.get(RULES):
+        return True
+    below = [*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties")]
+    return any(has_rules(s) for s in below if isinstance(s, Mapping))
 
 
 def prune(value: Any, schema: Schema, types: TypeTable, report: Callable[[str], None] | None = None) -> None:

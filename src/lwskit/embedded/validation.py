@@ -70,29 +70,48 @@ _RULES: dict[str, Rules] = {
 }
 
 
-def create(resource: Resource, obj: Obj) -> list[FieldError]:
+def create(resource: Resource, obj: Obj, warn: Callable[[str], None]) -> list[FieldError]:
     """The broken rules of a new object."""
     if resource.custom is not None:
-        errors = _type(resource, obj)
-        return errors or [*validate_meta.create(resource, obj), *_custom(resource, obj, "")]
+        errors = _type(resource, obj) or [*validate_meta.create(resource, obj), *_custom(resource, obj, "")]
+        return [*errors, *_expressions(resource, obj, None, errors, warn)]
     errors = validate_meta.create(resource, obj)
     rules = _RULES.get(resource.storage)
     return [*errors, *rules(obj, None)] if rules else errors
 
 
 def update(
-    resource: Resource, new: Obj, old: Obj, subresource: str, given: Mapping[str, Any] | None = None
+    resource: Resource,
+    new: Obj,
+    old: Obj,
+    subresource: str,
+    warn: Callable[[str], None],
+    given: Mapping[str, Any] | None = None,
 ) -> list[FieldError]:
-    """The broken rules of a changed object; `given` is the metadata that the client sent."""
+    """The broken rules of a changed object; `given` is the metadata that the client sent.
+
+    `warn` is told of broken rules that are forgiven, since what breaks them did not change.
+    """
     whole = validate_meta.common(new)
     changed = validate_meta.update(resource, new, old, given or {})
     if resource.custom is not None:
         # Changes of metadata are looked at twice, and what is wrong with them is told each time.
-        return [*whole, *changed, *(_type(resource, new) or [*changed, *_custom(resource, new, subresource)])]
+        errors = _type(resource, new) or [*changed, *_custom(resource, new, subresource)]
+        return [*whole, *changed, *errors, *_expressions(resource, new, old, errors, warn)]
     errors = list(dict.fromkeys([*whole, *changed, *validate_meta.finalizers(new)]))
     table = _STATUS_RULES if subresource == "status" else _RULES if subresource in ("", "scale") else {}
     rules = table.get(resource.storage)
     return [*errors, *rules(new, old)] if rules else errors
+
+
+def _expressions(
+    resource: Resource, new: Obj, old: Obj | None, before: list[FieldError], warn: Callable[[str], None]
+) -> list[FieldError]:
+    """The broken validation rules of a custom object (expressions in its definition)."""
+    custom = resource.custom
+    if custom is None or custom.rules is None:
+        return []
+    return custom.rules.errors(new, old, before, warn)
 
 
 def _type(resource: Resource, obj: Obj) -> list[FieldError]:

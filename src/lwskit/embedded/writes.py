@@ -107,7 +107,7 @@ class Writer:
         meta["uid"] = random_uuid(b.rng)
         meta["creationTimestamp"] = b.now()
         commits.before_create(b, resource, obj)
-        _refuse(resource, obj, meta.get("name", ""), validation.create(resource, obj))
+        _refuse(resource, obj, meta.get("name", ""), validation.create(resource, obj, call.warnings.append))
         call.warnings.extend(warnings.of(resource, obj, None, ""))
         await b.admission.validate(replace(attributes, name=meta["name"]), obj, None)
         if call.verb == "create" and given.isdecimal() and int(given) and not call.dry_run:
@@ -256,7 +256,12 @@ class Writer:
         commits.begin_update(b, resource, new, old, call.subresource)
         strategy.prepare_update(resource, new, old, call.subresource)
         commits.before_update(b, resource, new, old, call.subresource)
-        _refuse(resource, new, call.name, validation.update(resource, new, old, call.subresource, given))
+        _refuse(
+            resource,
+            new,
+            call.name,
+            validation.update(resource, new, old, call.subresource, call.warnings.append, given),
+        )
         call.warnings.extend(warnings.of(resource, new, old, call.subresource))
         if managedfields.same_but_times(new, old):
             new["metadata"]["managedFields"] = old["metadata"]["managedFields"]

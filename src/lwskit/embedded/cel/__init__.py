@@ -1,0 +1,1 @@
+"""Expressions in CEL, as Kubernetes extends the language: parsing, types, evaluation. Pure; knows nothing of CRDs."""
