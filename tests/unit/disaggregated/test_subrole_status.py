@@ -22,7 +22,7 @@ def _incoherent(label: str, other: str) -> list[Obj]:
 
 
 def test_rows_count_coherent_groups_of_all_revisions() -> None:
-    """Checklist 65: a group whose pods do not agree counts nowhere."""
+    """50 §23 line 65: a group whose pods do not agree counts nowhere."""
     new, old = Child.of(divided({"a": 2, "b": 1})), Child.of(divided({"a": 1}, revision=OLD))
     pods = pods_of("aab", size=2, unready={1})
     pods[4]["metadata"]["labels"][names.SUBROLE_LABEL] = "a"

@@ -41,7 +41,7 @@ def _write(
 
 
 def test_new_groups_are_labelled_by_the_issued_counts() -> None:
-    """Checklist 59."""
+    """50 §23 line 59: labels 5/2 on the groups of one set."""
     found, pending = _write(A5B2, divided(A5B2), pods_of([""] * 7))
     assert [label for _, label in found] == [*"aaaaabb"]
     assert not pending, "labels alone keep nothing from being decided"
@@ -57,7 +57,7 @@ def test_workers_are_labelled_before_their_leader_and_pods_that_changed_are_left
 
 
 def test_a_recreated_pod_and_a_recreated_group_get_their_label_back() -> None:
-    """Checklist 62."""
+    """50 §23 line 62: a recreated pod, a recreated group."""
     pods = pods_of(SEVEN, size=2)
     pods[3] = pod("child-1-1", "1", 1)
     assert _write(A5B2, divided(A5B2), pods)[0] == [("child-1-1", "a")]
@@ -106,7 +106,7 @@ def test_an_old_child_keeps_what_it_began_with() -> None:
 
 
 def test_without_sub_roles_labels_go_first_and_then_the_annotations() -> None:
-    """Checklist 63."""
+    """50 §23 line 63: nothing is scaled."""
     ds, child, pods = ds_object(role("prefill", 7)), divided(A5B2, plan={"a": 4, "b": 2}), pods_of(SEVEN, size=2)
     first = subroles.prepare(divided_scene(ds, child, pods))
     assert {label for _, label in relabelled(first)} == {None}
@@ -197,7 +197,7 @@ def test_a_newer_target_waits_for_the_plan_that_is_stored() -> None:
 
 
 def test_only_what_must_changes_its_sub_role_once_all_that_stay_are_ready() -> None:
-    """Checklist 60."""
+    """50 §23 line 60: two groups, and no scaling."""
     child = divided(A5B2, plan={"a": 3, "b": 4})
     for unready in (0, 6):
         found, pending = _write({"a": 3, "b": 4}, child, pods_of(SEVEN, unready={unready}))
@@ -216,7 +216,7 @@ def test_only_what_must_changes_its_sub_role_once_all_that_stay_are_ready() -> N
 
 
 def test_high_ordinals_lose_their_label_before_the_size_changes() -> None:
-    """Checklist 61."""
+    """50 §23 line 61: the label goes before the group."""
     child, pods = divided(A5B2, plan={"a": 3, "b": 2}), pods_of(SEVEN)
     first = subroles.prepare(divided_scene(A5B2, child, pods))
     assert relabelled(first) == [("child-3", "b"), ("child-4", "b")], "nobody has too few in between"
