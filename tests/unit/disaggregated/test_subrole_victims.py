@@ -15,6 +15,7 @@ from tests.unit.disaggregated.divided import (
     pods_of,
     relabelled,
 )
+from tests.unit.disaggregated.scenes import ds_object, role
 
 LOWEST = str(-(2**31))
 A2B2 = {"a": 2, "b": 2}
@@ -101,3 +102,22 @@ def test_no_group_is_marked_where_the_size_stays() -> None:
     write = subroles.prepare(divided_scene({"a": 1, "b": 3}, _child(a=1, b=3), pods))
     assert relabelled(write) == [("child-1", "b")]
     assert len(write.actions) == 1
+
+
+def test_a_group_that_was_marked_stays_the_one_when_another_one_breaks() -> None:
+    pods = pods_of("aabb", hashed=True, unready={1})
+    _marked(pods[0])
+    write = subroles.prepare(divided_scene(A2B2, _child(a=1, b=2), pods))
+    assert relabelled(write) == [("child-1", None)], "the broken one goes, and nobody else is marked for it"
+
+
+def test_where_sub_roles_end_marks_go_after_the_labels_and_before_the_annotations() -> None:
+    pods = pods_of("ab", hashed=True)
+    _marked(pods[0], "7")
+    ds, child = ds_object(role("prefill", 2)), divided({"a": 1, "b": 1}, hashed=True)
+    labels = subroles.prepare(divided_scene(ds, child, pods))
+    assert len(relabelled(labels)) == len(labels.actions) == 2
+    pods = after(pods, labels)
+    marks = subroles.prepare(divided_scene(ds, child, pods))
+    assert [p.key.name for p in patches(marks)] == ["child-0"]
+    assert notes_of(subroles.prepare(divided_scene(ds, child, after(pods, marks))))
