@@ -15,7 +15,7 @@ from lwskit.runtime.errors import LwskitError
 class LazyGroup(click.Group):
     """A group that imports a command only when it is asked for, so that `--help` and `--version` stay quick."""
 
-    COMMANDS = ("demo", "up", "run", "manager", "lint", "plan", "explain", "drain-group")
+    COMMANDS = ("demo", "up", "run", "manager", "lint", "plan", "explain", "doctor", "drain-group")
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands, in the order of the documentation."""

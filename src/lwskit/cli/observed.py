@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 
-from lwskit.api import names
+from lwskit.api import disaggregated_names, names
 from lwskit.backends.registry import Backends
 from lwskit.cli import manifests
 from lwskit.groups import scene as scenes
@@ -34,7 +34,9 @@ from lwskit.runtime.kinds import (
 from lwskit.runtime.objects import Obj, is_of
 
 _DEFAULT_NAMESPACE = "default"
-_READ = (names.KIND, STATEFUL_SET.kind, DEPLOYMENT.kind, REPLICA_SET.kind, POD.kind)
+_INNER = {names.KIND: "leaderWorkerTemplate", disaggregated_names.KIND: "roles"}
+"""What the specs of our own kinds cannot be without."""
+_READ = (*_INNER, disaggregated_names.SCALER_KIND, *(k.kind for k in (STATEFUL_SET, DEPLOYMENT, REPLICA_SET, POD)))
 """Kinds whose spec is looked into."""
 
 
@@ -72,8 +74,9 @@ def _check(obj: Obj, path: str) -> None:
     spec = obj.get("spec")
     if not isinstance(spec, dict):
         raise ConfigurationError(f"{what} has no spec; a dump is what kubectl get -o yaml prints")
-    if obj["kind"] == names.KIND and not isinstance(spec.get("leaderWorkerTemplate"), dict):
-        raise ConfigurationError(f"{what} has no spec.leaderWorkerTemplate; a dump is what kubectl get -o yaml prints")
+    inner = _INNER.get(obj["kind"], "")
+    if inner and not isinstance(spec.get(inner), dict | list):
+        raise ConfigurationError(f"{what} has no spec.{inner}; a dump is what kubectl get -o yaml prints")
     if not isinstance(obj["metadata"].get("uid"), str):
         raise ConfigurationError(f"{what} has no metadata.uid; a dump is what kubectl get -o yaml prints, no manifest")
 
@@ -185,19 +188,17 @@ def _typed(kind: Kind) -> Obj:
     return {"apiVersion": kind.api_version, "kind": kind.kind}
 
 
-async def names_on(client: Client, namespace: str) -> list[str]:
-    """The names of the sets in a namespace."""
-    return [o["metadata"]["name"] for o in await client.list_all(LEADER_WORKER_SET, namespace)]
+async def names_on(client: Client, namespace: str, kind: Kind = LEADER_WORKER_SET) -> list[str]:
+    """The names of the sets of a kind in a namespace."""
+    return [o["metadata"]["name"] for o in await client.list_all(kind, namespace)]
 
 
-def names_in(objects: Iterable[Obj], namespace: str) -> list[str]:
-    """The names of the sets of a namespace in a dump."""
-    return [
-        o["metadata"]["name"] for o in objects if o["kind"] == names.KIND and o["metadata"]["namespace"] == namespace
-    ]
+def names_in(objects: Iterable[Obj], namespace: str, kind: str = names.KIND) -> list[str]:
+    """The names of the sets of a kind and a namespace in a dump."""
+    return [o["metadata"]["name"] for o in objects if o["kind"] == kind and o["metadata"]["namespace"] == namespace]
 
 
-def unknown(name: str, namespace: str, there: Sequence[str], where: str) -> ConfigurationError:
+def unknown(name: str, namespace: str, there: Sequence[str], where: str, kind: str = names.KIND) -> ConfigurationError:
     """The error about a set that does not exist, with the names that it could have been."""
     near = difflib.get_close_matches(name, there, n=3, cutoff=0.5)
     if near:
@@ -206,4 +207,4 @@ def unknown(name: str, namespace: str, there: Sequence[str], where: str) -> Conf
         hint = f"there are: {', '.join(sorted(there)[:10])}"
     else:
         hint = "there are none in that namespace"
-    return ConfigurationError(f"{where} has no {names.KIND} {name!r} in namespace {namespace!r}; {hint}")
+    return ConfigurationError(f"{where} has no {kind} {name!r} in namespace {namespace!r}; {hint}")
