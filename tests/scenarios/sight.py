@@ -33,9 +33,9 @@ class Sight:
         late = at - LATE
         return min(late, self._blind_since - LATE) if self._blind_since and late < self._sees_since else late
 
-    def is_clear(self, at: float) -> bool:
-        """Whether news has reached the manager at once since then, for a while already, and still does."""
-        return self._sees_since <= at - LATE
+    def has_been_clear_since(self, at: float) -> bool:
+        """Whether news has reached the manager at once all the time since a while before that moment."""
+        return self._blind_since is None or self._sees_since <= at - LATE
 
 
 class SightedLife(SteppedLife, ABC):

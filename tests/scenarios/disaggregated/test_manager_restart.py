@@ -1,0 +1,66 @@
+"""A manager that ends while a DisaggregatedSet rolls, and the next one (50 §10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from lwskit.testing.cluster import Runnable, TestCluster
+from tests.scenarios.disaggregated.support import KINDS, DisaggregatedSets, role, rolling, two_roles
+from tests.scenarios.disaggregated.test_lifecycle import updated
+from tests.scenarios.manager import manager
+
+SURGE = rolling(1, 0)
+
+
+@pytest.fixture
+def cluster_runnables() -> Sequence[Runnable]:
+    """None: each test starts its managers itself."""
+    return ()
+
+
+async def test_a_rollout_goes_on_where_the_manager_stopped(cluster: TestCluster, sets: DisaggregatedSets):
+    """50 §10: nothing is remembered outside of the objects; while no manager runs, nothing changes."""
+    async with manager(cluster):
+        await sets.running(*two_roles(3, 2, spec=SURGE))
+        (first,) = await sets.revisions()
+        await sets.set_image("img:v2")
+
+        async def begun() -> None:
+            sizes = await sets.sizes()
+            assert any(count for (_, revision, _), count in sizes.items() if revision != first)
+
+        await cluster.eventually(begun)
+    stopped = await sets.sizes()
+    async with cluster.kubelet.playing():
+        await cluster.consistently(lambda: None, duration=5)
+    assert await sets.sizes() == stopped
+    async with manager(cluster):
+        second = await updated(sets)
+        assert second != first
+        assert await sets.sizes() == {(0, second, "prefill"): 3, (0, second, "decode"): 2}
+
+
+async def test_a_successor_writes_nothing_about_sets_at_rest(cluster: TestCluster, sets: DisaggregatedSets):
+    """Neither of a set that is done nor of one whose rollout waits."""
+
+    async def versions() -> dict[tuple[str, str], str]:
+        return {
+            (kind.plural, obj["metadata"]["name"]): obj["metadata"]["resourceVersion"]
+            for kind in KINDS
+            for obj in await cluster.list(kind)
+        }
+
+    async with manager(cluster):
+        await sets.running(role("prefill", 1), role("decode", mode="External"))
+        await sets.running(*two_roles(2, 2, spec=SURGE), name="waits")
+        await sets.set_image("img:v2", name="waits")
+        await sets.settled()
+        before = await versions()
+    async with manager(cluster):
+
+        async def same() -> None:
+            assert await versions() == before
+
+        await cluster.consistently(same)
