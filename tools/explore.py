@@ -21,7 +21,7 @@ from lwskit.manager import undertest
 from lwskit.testing.cluster import ClusterOptions
 from lwskit.testing.disturbances import parse_names
 from lwskit.testing.explore import Report, explore
-from tests.exploration.hash_lives import ALL_LIVES
+from tests.exploration.lives import ALL_LIVES
 from tests.exploration.settings import SETTINGS
 
 ROOT = Path(__file__).parents[1]

@@ -12,7 +12,7 @@ from lwskit.manager import undertest
 from lwskit.runtime.objects import Obj
 from lwskit.testing.cluster import ClusterOptions, Runnable
 from lwskit.testing.explore import Settings
-from tests.exploration.hash_lives import ALL_LIVES
+from tests.exploration.lives import ALL_LIVES
 from tests.exploration.settings import SETTINGS
 
 ROTATION = 3

@@ -9,7 +9,6 @@ from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import DEPLOYMENT, NODE, POD, SERVICE, STATEFUL_SET
 from lwskit.runtime.objects import Obj, annotations_of
 from tests.exploration.driver import FAIL, Driver, Life, pace, template
-from tests.exploration.ordinal_lives import LIVES
 
 WAIT = "example.com/wait"
 HASH: dict[str, Any] = {"groupIdentity": names.IDENTITY_HASH, "replicas": 2, "size": 2}
@@ -317,6 +316,3 @@ HASH_LIVES = tuple(
         hash_a_set_of_the_same_name,
     )
 )
-
-ALL_LIVES = (*LIVES, *HASH_LIVES)
-"""Those of both modes."""

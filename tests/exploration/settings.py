@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
-from lwskit.api import names
+from lwskit.api import disaggregated_names, names
 from lwskit.groups import budget, counters, ownership, restarts
 from lwskit.groups.identity import is_leader
 from lwskit.groups.kinds import LEADER_WORKER_SET
@@ -30,7 +30,7 @@ def playing(cluster: TestCluster) -> AbstractAsyncContextManager[object]:
 
 def normalise(obj: Obj) -> Obj:
     """A set's conditions that are False say the same as those that are missing, but for Degraded."""
-    if obj.get("kind") == names.KIND and obj.get("status"):
+    if obj.get("kind") in (names.KIND, disaggregated_names.KIND) and obj.get("status"):
         status = obj["status"]
         kept = [c for c in status.get("conditions") or () if c["status"] == "True" or c["type"] == "Degraded"]
         return {**obj, "status": {**status, "conditions": kept}}
