@@ -20,8 +20,8 @@ def drained(state: RolloutState, max_unavailable: Vector) -> Vector:
     nothing = (0,) * len(active.spec)
     counts = nothing if is_safe(drain, nothing) else least_spec(drain)
     counts = _in_step(state, counts)
+    # A last group that is kept leaves its role no further behind than the window is wide: it need not be asked again.
     counts = _complete(active.required, active.spec, counts)
-    counts = _in_step(state, counts)
     return counts if is_safe(drain, counts) else active.spec
 
 

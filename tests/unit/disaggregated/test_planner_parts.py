@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from lwskit.disaggregated.planner import OldRevision, baseline
+from dataclasses import replace
+
+from lwskit.disaggregated.planner import OldRevision, RolloutState, TargetRevision, Vector, baseline
+from lwskit.disaggregated.planner_safety import Draining, is_safe, least_spec, unreplaced
 from lwskit.disaggregated.planner_state import structural, usable
+from lwskit.disaggregated.planner_window import caps
 
 
-def old(initial: tuple[int, ...], spec: tuple[int, ...]) -> OldRevision:
+def old(initial: Vector, spec: Vector) -> OldRevision:
     return OldRevision(tuple(i > 0 for i in initial), initial, spec, spec, spec)
 
 
@@ -27,3 +31,71 @@ def test_a_revision_that_asks_for_all_its_roles_has_its_ready_groups_protected()
     assert structural((True, True), (1, 1), (0, 1)) == (0, 1)
     assert structural((True, True), (1, 0), (1, 1)) == (0, 0)
     assert structural((False, False), (1, 1), (1, 1)) == (0, 0)
+
+
+def renamed(old_spec: Vector, target_ready: Vector) -> Vector:
+    """What is to be kept of old roles a and b whose places c and d have taken: none of the groups of another kind."""
+    active = OldRevision((True, True, False, False), (4, 2, 0, 0), (*old_spec, 0, 0), (4, 2, 0, 0), (4, 2, 0, 0))
+    ready = (0, 0, *target_ready)
+    target = TargetRevision((False, False, True, True), ready, ready, ready, (0, 0, 4, 2), (False,) * 4)
+    return unreplaced(RolloutState(active, (), target, (4, 2, 0, 0), (1,) * 4, (0,) * 4))
+
+
+def test_roles_that_nobody_has_any_more_follow_the_share_of_the_target_that_serves() -> None:
+    assert renamed((4, 2), (0, 0)) == (4, 2, 0, 0)
+    assert renamed((4, 2), (3, 0)) == (4, 2, 0, 0)
+    assert renamed((4, 2), (1, 1)) == (3, 2, 0, 0)
+    assert renamed((4, 2), (4, 1)) == (2, 1, 0, 0)
+    assert renamed((4, 2), (4, 2)) == (0, 0, 0, 0)
+    assert renamed((4, 2), (8, 4)) == (0, 0, 0, 0)
+    assert renamed((0, 0), (0, 0)) == (0, 0, 0, 0)
+
+
+def test_the_window_is_one_group_of_the_smallest_role_wide() -> None:
+    assert caps((8, 4), (0, 0)) == (2, 1)
+    assert caps((8, 4), (4, 1)) == (4, 2)
+    assert caps((10, 1), (3, 0)) == (10, 1)
+    assert caps((5, 3, 0), (0, 2, 7)) == (1, 1, 0)
+    assert caps((0, 0), (3, 3)) == (0, 0)
+
+
+WHOLE = Draining(
+    required=(True, True),
+    spec=(4, 4),
+    usable=(4, 4),
+    committed=(4, 4),
+    served=(0, 0),
+    replaced=(0, 0),
+    observed_usable=(4, 4),
+    observed=(4, 4),
+    floor=(3, 4),
+)
+"""A revision that serves alone, with one group to spare in the first role."""
+
+
+def test_what_is_short_already_does_not_hold_up_other_roles() -> None:
+    short = replace(WHOLE, usable=(4, 3), committed=(4, 3))
+    assert is_safe(WHOLE, (3, 4))
+    assert is_safe(short, (3, 4))
+    assert not is_safe(short, (4, 3))
+    assert not is_safe(short, (2, 4))
+
+
+def test_a_revision_whose_last_ready_group_of_a_role_goes_serves_no_more() -> None:
+    beside = replace(WHOLE, spec=(2, 4), usable=(1, 4), committed=(1, 4), served=(0, 3), observed_usable=(1, 7))
+    assert is_safe(replace(beside, floor=(0, 3), observed=(0, 0)), (1, 4))
+    assert not is_safe(replace(beside, floor=(0, 4), observed=(0, 0)), (1, 4))
+
+
+def test_groups_that_are_ready_are_kept_even_if_the_revision_does_not_serve() -> None:
+    partly = replace(WHOLE, usable=(0, 0), committed=(0, 4), observed_usable=(0, 0), observed=(0, 4))
+    assert is_safe(partly, (3, 4))
+    assert not is_safe(partly, (4, 3))
+    assert least_spec(partly) == (0, 4)
+
+
+def test_a_revision_that_is_to_serve_keeps_a_group_of_every_role() -> None:
+    assert least_spec(replace(WHOLE, floor=(2, 0))) == (2, 1)
+    assert least_spec(replace(WHOLE, floor=(0, 0))) == (0, 0)
+    # Groups that are not Ready are the last ones to go.
+    assert least_spec(replace(WHOLE, usable=(2, 4), committed=(2, 4), floor=(1, 0))) == (3, 1)
