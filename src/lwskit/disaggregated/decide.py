@@ -137,12 +137,17 @@ def _slices(
 
 def _slice(scene: Scene) -> SlicePlan:
     try:
-        prepared = subroles.prepare(scene)
-        if prepared.pending:
-            return SlicePlan(scene.slice, Plan(prepared.actions, _wait(prepared.pending), prepared.pending))
-        found = rollout.decide(scene) if scene.old else steady.decide(scene)
+        return _rolled(scene) if scene.old else steady.decide(scene)
     except DecisionError as error:
         return SlicePlan(scene.slice, Plan(), str(error))
+
+
+def _rolled(scene: Scene) -> SlicePlan:
+    """A step of the rollout, for which the children of all revisions must be divided as their roles are."""
+    prepared = subroles.prepare(scene)
+    if prepared.pending:
+        return SlicePlan(scene.slice, Plan(prepared.actions, _wait(prepared.pending), prepared.pending))
+    found = rollout.decide(scene)
     return replace(found, plan=replace(found.plan, actions=(*prepared.actions, *found.plan.actions)))
 
 

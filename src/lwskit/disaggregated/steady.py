@@ -11,6 +11,7 @@ from lwskit.disaggregated.model import NO_WRITE, Child, SlicePlan, Write
 from lwskit.disaggregated.scene import Scene
 from lwskit.disaggregated.spec import Role
 from lwskit.groups import spec as sets
+from lwskit.groups.model import DecisionError
 from lwskit.runtime.objects import Obj
 from lwskit.runtime.plan import AnyAction, Plan
 from lwskit.runtime.request import DONE, Result
@@ -19,11 +20,12 @@ from lwskit.runtime.request import DONE, Result
 def decide(scene: Scene) -> SlicePlan:
     """What to do in the slice: children are made and scaled at once, whatever is ready.
 
-    One that somebody else has under the name of a child is left alone, and the pass fails. Nothing is done about a
-    child that is being deleted: its successor is made when the name is free.
+    One that somebody else has under the name of a child is left alone, as is a divided child whose counts cannot be
+    read; the others are seen to, and the pass fails. Nothing is done about a child that is being deleted: its successor
+    is made when the name is free.
     """
     actions: list[AnyAction] = []
-    foreign: list[str] = []
+    faults: list[str] = []
     waits: list[str] = []
     for role in scene.spec.roles:
         name = children.name_of(scene.spec.name, scene.slice, scene.revision, role.name)
@@ -31,19 +33,34 @@ def decide(scene: Scene) -> SlicePlan:
         if there is None:
             actions.append(children.create(scene, role))
         elif not scene.is_own(there):
-            foreign.append(children.refused(scene, name))
+            faults.append(children.refused(scene, name))
         elif (child := Child.of(there)).is_terminating:
             waits.append(f"LeaderWorkerSet {name} is being deleted")
         else:
-            write = sized(scene, role, child)
+            try:
+                write = sized(scene, role, child)
+            except DecisionError as error:
+                faults.append(str(error))
+                continue
             actions += write.actions
             waits += [write.pending] if write.pending else []
     result = Result(after=names.WAIT_SECONDS, reason="; ".join(waits)) if waits else DONE
-    return SlicePlan(scene.slice, Plan(tuple(actions), result, "; ".join(waits)), "; ".join(foreign))
+    return SlicePlan(scene.slice, Plan(tuple(actions), result, "; ".join(waits)), "; ".join(faults))
 
 
 def sized(scene: Scene, role: Role, child: Child) -> Write:
-    """What brings a child to the size and the replacement policy of its role."""
+    """What brings a child to the size and the replacement policy of its role, after what sub-roles need.
+
+    Raises DecisionError for a divided child whose counts cannot be read; it does not concern the other roles.
+    """
+    prepared = subroles.prepare_child(scene, child)
+    if prepared.pending:
+        return prepared
+    write = _sized(scene, role, child)
+    return Write((*prepared.actions, *write.actions), write.pending)
+
+
+def _sized(scene: Scene, role: Role, child: Child) -> Write:
     desired, policy = scene.targets.roles[role.name], role.replacement_policy
     also: Obj = {"groupReplacementPolicy": policy} if sets.replacement_policy(child.obj) != policy else {}
     if role.subroles:

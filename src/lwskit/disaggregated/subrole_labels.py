@@ -13,21 +13,20 @@ from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import Obj, key_of, uid_of, version_of
 from lwskit.runtime.plan import AnyAction, OnError, Patch
 
-CHANGED = {"Conflict": OnError.REQUEUE, "NotFound": OnError.REQUEUE}
-"""A pod that is not as it was seen ends the pass: what was decided on has changed meanwhile."""
+
+def due(group: LabelledGroup, subrole: str, why: str, *, changed: OnError = OnError.REQUEUE) -> list[AnyAction]:
+    """The patches after which all pods of a group have the label of `subrole`, or with an empty text none.
+
+    `changed` is what a pod that is not as it was seen does to the plan: it ends it, unless nothing else depends on it.
+    """
+    return [
+        patched(pod, {"labels": {names.SUBROLE_LABEL: subrole or None}}, why, changed=changed)
+        for pod in (*group.workers, group.leader)
+        if label_of(pod) != subrole
+    ]
 
 
-def due(group: LabelledGroup, subrole: str, why: str) -> list[AnyAction]:
-    """The patches after which all pods of a group have the label of `subrole`, or with an empty text none."""
-    return [labelled(pod, subrole, why) for pod in (*group.workers, group.leader) if label_of(pod) != subrole]
-
-
-def labelled(pod: Obj, subrole: str, why: str) -> Patch:
-    """The patch of one pod's label, empty to remove it."""
-    return patched(pod, {"labels": {names.SUBROLE_LABEL: subrole or None}}, why)
-
-
-def patched(pod: Obj, metadata: Mapping[str, object], why: str) -> Patch:
+def patched(pod: Obj, metadata: Mapping[str, object], why: str, *, changed: OnError = OnError.REQUEUE) -> Patch:
     """A patch of a pod's metadata that fails if it is another pod, or was changed since it was seen."""
     return Patch(
         kind=POD,
@@ -35,7 +34,7 @@ def patched(pod: Obj, metadata: Mapping[str, object], why: str) -> Patch:
         uid=uid_of(pod),
         body={"metadata": {"resourceVersion": version_of(pod), **metadata}},
         why=why,
-        errors=CHANGED,
+        errors={"Conflict": changed, "NotFound": changed},
     )
 
 

@@ -16,7 +16,7 @@ from lwskit.disaggregated.subrole_assignment import Place, assign
 from lwskit.disaggregated.subrole_counts import Counts
 from lwskit.disaggregated.subrole_groups import LabelledGroup, Partition
 from lwskit.runtime.objects import annotations_of
-from lwskit.runtime.plan import AnyAction, Emit, Event
+from lwskit.runtime.plan import AnyAction, Emit, Event, OnError
 
 OWN_ANNOTATIONS = (
     names.SUBROLE_REPLICAS_ANNOTATION,
@@ -27,19 +27,39 @@ OWN_ANNOTATIONS = (
 
 
 def prepare(scene: Scene) -> Write:
-    """What the children of a slice need because of sub-roles, before anything else is decided about the slice.
+    """What all children of a slice need because of sub-roles, before a step of its rollout is decided.
 
-    Children of roles that have sub-roles since recently are divided, those of roles that have none any more are no
-    longer; a change that was begun is gone on with; groups get their labels. Raises DecisionError for annotations that
-    cannot be read, which keeps the slice from going on.
+    Raises DecisionError for annotations that cannot be read, which keeps the slice from going on.
     """
     actions: list[AnyAction] = []
     pending = ""
     for child in (*scene.current.values(), *scene.old):
-        found = _prepare(scene, child)
+        found = prepare_child(scene, child)
         actions += found.actions
         pending = pending or found.pending
     return Write(tuple(actions), pending)
+
+
+def prepare_child(scene: Scene, child: Child) -> Write:
+    """What one child needs because of sub-roles, before anything else is decided about it.
+
+    That of a role which has sub-roles since recently is divided, that of one which has none any more is no longer; a
+    change that was begun is gone on with; groups get their labels. Raises DecisionError for annotations that cannot be
+    read.
+    """
+    role = scene.spec.role(child.role)
+    if role is not None and not role.subroles:
+        return _united(scene, child)
+    issued = subrole_counts.issued(child)
+    if issued is None:
+        return _divided(scene, child, role) if role is not None else NO_WRITE
+    if subrole_counts.initial(child) is None or child.initial is None:
+        return _remembered(scene, child, issued)
+    planned = subrole_counts.planned(child)
+    if planned is not None:
+        return subrole_change.finish(scene, child, issued, planned)
+    partition = scene.partitions.get(child.uid)
+    return Write(tuple(_assigned(child, partition, issued))) if partition is not None else NO_WRITE
 
 
 def counts(scene: Scene, child: Child) -> Counts:
@@ -86,22 +106,6 @@ def _initial_notes(counts: Counts) -> dict[str, str | None]:
 
 
 # One child ------------------------------------------------------------------------------------------------------------
-
-
-def _prepare(scene: Scene, child: Child) -> Write:
-    role = scene.spec.role(child.role)
-    if role is not None and not role.subroles:
-        return _united(scene, child)
-    issued = subrole_counts.issued(child)
-    if issued is None:
-        return _divided(scene, child, role) if role is not None else NO_WRITE
-    if subrole_counts.initial(child) is None or child.initial is None:
-        return _remembered(scene, child, issued)
-    planned = subrole_counts.planned(child)
-    if planned is not None:
-        return subrole_change.finish(scene, child, issued, planned)
-    partition = scene.partitions.get(child.uid)
-    return Write(tuple(_assigned(child, partition, issued))) if partition is not None else NO_WRITE
 
 
 def _divided(scene: Scene, child: Child, role: Role) -> Write:
@@ -153,17 +157,30 @@ def _united(scene: Scene, child: Child) -> Write:
 
 
 def _assigned(child: Child, partition: Partition, issued: Counts) -> Sequence[AnyAction]:
-    """The labels of groups while no change is under way."""
-    entitled = partition.first(child.replicas)
+    """The labels of groups while no change is under way.
+
+    Of a pod that has changed since it was seen its watch tells next, and its group counts for nobody until then; the
+    other groups do not wait for it.
+    """
+    entitled = _entitled(partition, child.replicas)
     places = [Place(group.uid, group.label) for group in entitled]
     found = assign(places, issued)
     actions: list[AnyAction] = []
     for group in partition.alive:
         subrole = found.get(group.uid, "")
-        actions += subrole_labels.due(group, subrole, _because(group, subrole, child))
+        why = _because(group, subrole, child)
+        actions += subrole_labels.due(group, subrole, why, changed=OnError.IGNORE)
     if not actions and partition.ordinals is None and len(partition.alive) <= child.replicas:
         actions += _unmarked(partition.alive)
     return actions
+
+
+def _entitled(partition: Partition, replicas: int) -> Sequence[LabelledGroup]:
+    """The groups that are to have a sub-role; in Hash mode not those that are marked as long as some are to go."""
+    found = partition.first(replicas)
+    if partition.ordinals is not None or len(found) <= replicas:
+        return found
+    return [group for group in found if not subrole_victims.has_mark(group.leader)]
 
 
 def _because(group: LabelledGroup, subrole: str, child: Child) -> str:

@@ -121,3 +121,14 @@ def test_where_sub_roles_end_marks_go_after_the_labels_and_before_the_annotation
     marks = subroles.prepare(divided_scene(ds, child, pods))
     assert [p.key.name for p in patches(marks)] == ["child-0"]
     assert notes_of(subroles.prepare(divided_scene(ds, child, after(pods, marks))))
+
+
+def test_a_group_that_goes_takes_no_place_that_becomes_free_meanwhile() -> None:
+    """Four are there, and one of the two that are marked is to go: nobody knows which."""
+    pods = pods_of(["a", "", "b", ""], hashed=True)
+    for i in (1, 3):
+        _marked(pods[i])
+    child = divided({"a": 2, "b": 1}, hashed=True)
+    assert subroles.prepare(divided_scene({"a": 2, "b": 1}, child, pods)).actions == ()
+    write = subroles.prepare(divided_scene({"a": 2, "b": 1}, child, [*pods[:2], pods[2]]))
+    assert relabelled(write) == [("child-1", "a")], "three are there: one that was marked stays"
