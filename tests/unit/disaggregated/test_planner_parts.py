@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lwskit.disaggregated.planner import OldRevision, RolloutState, TargetRevision, Vector, baseline
+from lwskit.api import disaggregated_names as names
+from lwskit.disaggregated.planner import OldRevision, RolloutState, Step, TargetRevision, Vector, baseline, next_step
 from lwskit.disaggregated.planner_safety import Draining, is_safe, least_spec, unreplaced
+from lwskit.disaggregated.planner_sides import limits
 from lwskit.disaggregated.planner_state import structural, usable
 from lwskit.disaggregated.planner_window import caps
 
@@ -87,6 +89,13 @@ def test_a_revision_whose_last_ready_group_of_a_role_goes_serves_no_more() -> No
     assert not is_safe(replace(beside, floor=(0, 4), observed=(0, 0)), (1, 4))
 
 
+def test_a_revision_that_is_not_asked_for_a_required_role_serves_nothing() -> None:
+    """Whatever is still there of that role."""
+    rest = replace(WHOLE, spec=(0, 4), usable=(1, 4), observed=(0, 0), observed_usable=(1, 4), floor=(0, 2))
+    assert not is_safe(rest, (0, 3))
+    assert is_safe(replace(rest, served=(0, 2)), (0, 3))
+
+
 def test_groups_that_are_ready_are_kept_even_if_the_revision_does_not_serve() -> None:
     partly = replace(WHOLE, usable=(0, 0), committed=(0, 4), observed_usable=(0, 0), observed=(0, 4))
     assert is_safe(partly, (3, 4))
@@ -99,3 +108,53 @@ def test_a_revision_that_is_to_serve_keeps_a_group_of_every_role() -> None:
     assert least_spec(replace(WHOLE, floor=(0, 0))) == (0, 0)
     # Groups that are not Ready are the last ones to go.
     assert least_spec(replace(WHOLE, usable=(2, 4), committed=(2, 4), floor=(1, 0))) == (3, 1)
+
+
+def old_at(spec: Vector, initial: Vector) -> OldRevision:
+    return OldRevision((True, True), initial, spec, spec, spec)
+
+
+def target_at(spec: Vector, desired: Vector) -> TargetRevision:
+    return TargetRevision((True, True), spec, spec, spec, desired, (False, False))
+
+
+def test_the_policy_that_advances_takes_what_is_too_much_without_waiting_for_other_roles() -> None:
+    active = old_at((8, 4), (8, 4))
+    state = RolloutState(active, (), target_at((0, 0), (2, 4)), (8, 4), (1, 1), (0, 0), names.ADVANCE_ROLLOUT)
+    assert next_step(state) == Step((3, 4), (0, 1))
+    # Otherwise the window holds the role back.
+    assert next_step(replace(state, policy=names.ROLLOUT_COUPLED)) == Step((6, 4), (1, 1))
+
+
+def test_a_target_gets_no_more_than_desired_whatever_the_surge() -> None:
+    state = RolloutState(old_at((0, 0), (4, 2)), (), target_at((1, 1), (4, 2)), (4, 2), (9, 9), (0, 0))
+    assert limits(state, state.max_surge) == (4, 2)
+
+
+def test_a_bootstrap_surge_finds_a_place_however_many_old_groups_there_are() -> None:
+    parked = (old_at((2, 2), (2, 4)), old_at((3, 1), (3, 4)))
+    state = RolloutState(old_at((1, 1), (1, 4)), parked, target_at((0, 1), (1, 4)), (3, 4), (1, 1), (0, 0))
+    assert next_step(state) == Step((1, 1), (1, 1), bootstrap_surge=True)
+
+
+def stuck_at(spec: Vector, ready: Vector, desired: Vector) -> TargetRevision:
+    """A target whose first role finds no node."""
+    return TargetRevision((True,) * len(spec), spec, ready, ready, desired, tuple(i == 0 for i in range(len(spec))))
+
+
+def test_a_floor_of_two_is_lowered_for_a_role_that_finds_no_node_and_one_of_one_is_not() -> None:
+    active, parked = old_at((1, 1), (1, 2)), (old_at((1, 1), (1, 2)),)
+    state = RolloutState(active, parked, stuck_at((1, 1), (0, 1), (1, 2)), (1, 2), (1, 1), (0, 0))
+    assert next_step(state) == Step((0, 0), (1, 1), availability_fallback=True)
+    lower = replace(parked[0], raw=(0, 1), committed=(0, 1))
+    assert next_step(replace(state, parked=(lower,))) is None
+
+
+def test_a_group_too_many_comes_before_a_group_too_few() -> None:
+    active = OldRevision((True,) * 3, (1, 4, 1), (1, 1, 1), (1, 1, 1), (1, 1, 1))
+    parked = replace(active, spec=(1, 3, 1), raw=(1, 3, 1), committed=(1, 3, 1))
+    target = stuck_at((1, 1, 0), (0, 1, 0), (1, 4, 1))
+    state = RolloutState(active, (parked,), target, (1, 4, 1), (1, 1, 1), (0, 0, 0))
+    assert next_step(state) == Step((1, 1, 1), (1, 1, 1), bootstrap_surge=True)
+    grown = replace(target, spec=(1, 1, 1))
+    assert next_step(replace(state, target=grown)) == Step((0, 0, 0), (1, 1, 1), availability_fallback=True)
