@@ -14,6 +14,8 @@ from lwskit.embedded.failures import FieldError, duplicate, invalid_value, not_s
 from lwskit.embedded.schema import INT_OR_STRING, Schema, to_json_schema
 
 _KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+_TEXT_RULES = ("maxLength", "minLength", "pattern")
+"""Rules for texts in the order in which a server looks at them."""
 _RANGES = {"int32": 2**31, "int64": 2**63}
 
 
@@ -38,7 +40,7 @@ class SchemaValidator:
         if not self._quick.is_valid(body):
             made = [*_number_errors(body, self._schema, "")]
             typed = {place for place, _ in made}
-            for error in _compiled(self._text, False).iter_errors(body):
+            for error in _first_of_texts(_compiled(self._text, False).iter_errors(body)):
                 place = _path(error.instance_path)
                 if place not in typed or error.kind.name != "type":
                     made += [(place if e.field == "<nil>" else e.field, e) for e in _field_errors(error)]
@@ -114,6 +116,21 @@ def _path(parts: Iterable[Any]) -> str:
 
 def _kind(value: Any) -> str:
     return "null" if value is None else _KINDS.get(type(value), "object")
+
+
+def _first_of_texts(errors: Iterable[jsonschema_rs.ValidationError]) -> list[jsonschema_rs.ValidationError]:
+    """The errors, of a text that breaks several rules only the first: a real server looks no further."""
+    found = list(errors)
+    first: dict[str, int] = {}
+    for error in found:
+        if error.kind.name in _TEXT_RULES:
+            place, rule = _path(error.instance_path), _TEXT_RULES.index(error.kind.name)
+            first[place] = min(rule, first.get(place, rule))
+    return [
+        error
+        for error in found
+        if error.kind.name not in _TEXT_RULES or first[_path(error.instance_path)] == _TEXT_RULES.index(error.kind.name)
+    ]
 
 
 def _field_errors(error: jsonschema_rs.ValidationError) -> Iterable[FieldError]:

@@ -8,9 +8,9 @@ from lwskit.api import disaggregated_names as names
 from lwskit.api.names import MUTATE_POD_PATH
 from lwskit.groups.environment import variables
 from lwskit.runtime.objects import Obj
+from tests.dsobjects import ds, external, role, sub, subroles
 from tests.unit.admission.pods import leader
 from tests.unit.admission.reviews import Answer, ask
-from tests.unit.api.dsobjects import ds, external, role, sub, subroles
 
 PATH = names.VALIDATE_PATH
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lwskit.api import disaggregated_names as names
 from lwskit.api.validation import validate_create
 from lwskit.api.validation.disaggregatedset import validate, warnings
-from tests.unit.api.dsobjects import NAME, PACE, ds, external, role, rolling, sub, subroles
+from tests.dsobjects import NAME, PACE, ds, external, role, rolling, sub, subroles
 from tests.unit.api.objects import lws
 
 NO_PARTITION = (

@@ -161,3 +161,27 @@ async def test_values_of_a_wrong_type(field: str, value: object, text: str):
     with pytest.raises(ApiError) as found:
         await client(server()).create(POD, obj)
     assert f"json: cannot unmarshal {text}" in str(found.value)
+
+
+TEXTS = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "minLength": 2, "maxLength": 4, "pattern": "^[a-z]*$"},
+        "other": {"type": "string", "minLength": 1, "pattern": "^[a-z]+$"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("ABCDE", "name: Too long: may not be more than 4 bytes"),
+        ("A", 'name: Invalid value: "A": name in body should be at least 2 chars long'),
+        ("AB", "name: Invalid value: \"AB\": name in body should match '^[a-z]*$'"),
+        ("ab", ""),
+    ],
+)
+def test_of_a_text_only_the_first_broken_rule_is_told(name: str, text: str):
+    found = [str(e) for e in SchemaValidator(TEXTS).errors({"name": name, "other": ""})]
+    other = 'other: Invalid value: "": other in body should be at least 1 chars long'
+    assert found == [text, other][not text :]

@@ -1,4 +1,4 @@
-"""DisaggregatedSets for the tests of the API: as small as they can be, with what a test changes."""
+"""DisaggregatedSets for tests: as small as they can be, with what a test changes."""
 
 from __future__ import annotations
 
