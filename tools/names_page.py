@@ -1,4 +1,6 @@
-"""Makes docs/names.md: every label, annotation, variable, finalizer, gate and condition, from lwskit.api.reference.
+"""Makes docs/names.md: every label, annotation, variable, finalizer, gate and condition.
+
+From lwskit.api.reference and lwskit.api.disaggregated_reference.
 
 python -m tools.names_page --write    write the page
 python -m tools.names_page --check    compare it, and fail if it is not current
@@ -10,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lwskit.api import names, reference
+from lwskit.api import disaggregated_reference, names, reference
 from lwskit.api.reference import Entry
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "names.md"
@@ -18,8 +20,9 @@ INTRODUCTION = f"""\
 <!-- Made by python -m tools.names_page --write; do not edit. -->
 # Names
 
-Every label, annotation, variable, finalizer, gate and condition of LeaderWorkerSets, as `lwskit.api.names` defines
-them. Keys begin with `{names.PREFIX}` unless they are shown with another prefix. The set controller
+Every label, annotation, variable, finalizer, gate and condition of LeaderWorkerSets and
+[DisaggregatedSets](disaggregated.md), as `lwskit.api.names` and `lwskit.api.disaggregated_names` define them. Keys
+begin with `{names.PREFIX}` unless they are shown with another prefix. The set controller
 makes the leaders' workload, Services and revisions and writes the status of a set; the group controller makes the
 workers of a group and recreates groups. What they and the admission of pods write is not for users to set: it is
 overwritten, or taken for their own. [Lint](lint.md#labels-annotations-and-variables) warns of that. The last column is
@@ -37,6 +40,10 @@ PARTS = (
     ("Gates of pods", reference.GATES),
     ("Conditions of sets", reference.CONDITIONS),
     ("Feature gates", reference.FEATURES),
+    ("Labels of DisaggregatedSets", disaggregated_reference.LABELS),
+    ("Annotations of DisaggregatedSets", disaggregated_reference.ANNOTATIONS),
+    ("Environment variables of DisaggregatedSets", disaggregated_reference.VARIABLES),
+    ("Conditions of DisaggregatedSets", disaggregated_reference.CONDITIONS),
 )
 
 

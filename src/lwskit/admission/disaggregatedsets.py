@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lwskit.api.validation import FieldError
-from lwskit.api.validation.disaggregatedset import validate, warnings
+from lwskit.api.validation.disaggregatedset import Remark, remarks, validate
 from lwskit.runtime.objects import Obj
 
 
@@ -13,7 +13,7 @@ class Verdict(NamedTuple):
     """Why a set is refused, nothing if it is not, and what its author is warned of in any case."""
 
     faults: list[FieldError]
-    warnings: list[str]
+    remarks: list[Remark]
 
 
 def judged(new: Obj, old: Obj | None) -> Verdict:
@@ -24,4 +24,4 @@ def judged(new: Obj, old: Obj | None) -> Verdict:
     meta = new.get("metadata")
     if old is not None and isinstance(meta, dict) and meta.get("deletionTimestamp") is not None:
         return Verdict([], [])
-    return Verdict(validate(new), warnings(new))
+    return Verdict(validate(new), remarks(new))

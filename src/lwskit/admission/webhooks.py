@@ -57,8 +57,8 @@ def _default_set(lws: Obj, request: Obj) -> Obj:
 
 def _judge_disaggregated(new: Obj, old: Obj | None, warn: Warn) -> None:
     verdict = disaggregatedsets.judged(new, old)
-    for text in verdict.warnings:
-        warn(text)
+    for remark in verdict.remarks:
+        warn(remark.text)
     _refuse(verdict.faults)
 
 

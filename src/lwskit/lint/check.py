@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from lwskit.lint import changes, objects, rules
+from lwskit.api import disaggregated_names as names
+from lwskit.lint import changes, disaggregated, objects, rules
 from lwskit.lint.findings import (
     DUPLICATE_KEY,
     DUPLICATE_OBJECT,
@@ -22,8 +23,8 @@ from lwskit.lint.server import Server
 from lwskit.lint.source import Note, Part, SourceError, documents, locate
 from lwskit.runtime.objects import Obj
 
-Key = tuple[str, str]
-"""Namespace and name."""
+Key = tuple[str, str, str]
+"""Kind, namespace and name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +38,18 @@ class Source:
 
 @dataclass(slots=True)
 class Report:
-    """What was found, and of how many files, sets, and documents of other kinds."""
+    """What was found, and of how many files, LeaderWorkerSets, DisaggregatedSets, and documents of other kinds."""
 
     findings: list[Finding] = field(default_factory=list)
     files: int = 0
     sets: int = 0
+    disaggregated: int = 0
     others: int = 0
 
     def without(self, codes: Collection[str]) -> Report:
         """The report without warnings of these codes; what is refused stays."""
         kept = [f for f in self.findings if f.severity is Severity.ERROR or f.fault.code.code not in codes]
-        return Report(kept, self.files, self.sets, self.others)
+        return replace(self, findings=kept)
 
     def count(self, severity: Severity) -> int:
         """How many findings of a severity there are."""
@@ -98,8 +100,8 @@ def lint(sources: Iterable[Source], server: Server, old: Mapping[Key, Obj], name
     return report
 
 
-def _key(lws: Obj) -> Key:
-    return lws["metadata"]["namespace"], lws["metadata"].get("name", "")
+def _key(obj: Obj) -> Key:
+    return obj["kind"], obj["metadata"]["namespace"], obj["metadata"].get("name", "")
 
 
 def _file(
@@ -124,7 +126,10 @@ def _file(
                 if isinstance(item, objects.Wrong):
                     yield Finding(item.fault, _place(source, item.part, item.fault.path))
                     continue
-                report.sets += 1
+                if _is_disaggregated(item.data):
+                    report.disaggregated += 1
+                else:
+                    report.sets += 1
                 yield from _set(source, item, server, old, namespace, seen)
             any_mine = any_mine or mine
             if mine:
@@ -156,8 +161,10 @@ def _set(
     if answer.stored is not None:
         before = old.get(_key(answer.stored))
         if before is not None:
-            answer = server.update(changes.applied(item.data, before), before, namespace)
-    where, name = _key(answer.stored) if answer.stored is not None else _named(item.data, namespace)
+            written = item.data if _is_disaggregated(item.data) else changes.applied(item.data, before)
+            answer = server.update(written, before, namespace)
+    key = _key(answer.stored) if answer.stored is not None else _named(item.data, namespace)
+    _, where, name = key
 
     def finding(fault: Fault) -> Finding:
         return Finding(fault, _place(source, item.part, fault.path), where, name)
@@ -165,19 +172,26 @@ def _set(
     yield from map(finding, answer.warnings)
     if answer.stored is not None and (item.data.get("metadata") or {}).get("name"):
         place = _place(source, item.part, "metadata.name")
-        if (where, name) in seen:
-            first = seen[where, name]
+        if key in seen:
+            first = seen[key]
             text = f"the same set is in {first.file}:{first.line}; the one that is applied last counts"
             yield finding(Fault(DUPLICATE_OBJECT, "metadata.name", text))
         else:
-            seen[where, name] = place
+            seen[key] = place
     if answer.stored is None or answer.refusals:
         for fault in map(quoted, answer.refusals):
             yield finding(fault if answer.stored is None else hinted(fault, answer.stored, before))
         return
+    if _is_disaggregated(answer.stored):
+        yield from map(finding, disaggregated.check(answer.stored, server))
+        return
     yield from map(finding, rules.check(answer.stored, item.data, server))
     if before is not None:
         yield from map(finding, changes.check(before, answer.stored))
+
+
+def _is_disaggregated(obj: Obj) -> bool:
+    return obj["kind"] == names.KIND
 
 
 def _named(data: Obj, namespace: str) -> Key:
@@ -185,4 +199,4 @@ def _named(data: Obj, namespace: str) -> Key:
     meta = data.get("metadata")
     found = (meta.get("namespace"), meta.get("name")) if isinstance(meta, dict) else (None, None)
     where, name = (value if isinstance(value, str) else "" for value in found)
-    return where or namespace, name
+    return data["kind"], where or namespace, name

@@ -119,5 +119,8 @@ GROUPS_REMOVED: Final = Code("LWS504", "groups-removed")
 
 SCHEDULING_NOT_SERVED: Final = Code("LWS602", "scheduling-not-served")
 
+CHILD_REFUSED: Final = Code("LWS701", "child-refused")
+SCALER_BY_HAND: Final = Code("LWS702", "scaler-by-hand")
+
 CODES: Final = {code.code: code for code in list(globals().values()) if isinstance(code, Code)}
 """Every code, by its text."""

@@ -1,19 +1,23 @@
-"""Which objects of a document are ours: LeaderWorkerSets, Lists taken apart, the rest counted. Pure."""
+"""Which objects of a document are ours: sets of both kinds, Lists taken apart, the rest counted. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from lwskit.api import names
-from lwskit.lint.findings import UNKNOWN_KIND, Fault
+from lwskit.api import disaggregated_names, names
+from lwskit.lint.findings import SCALER_BY_HAND, UNKNOWN_KIND, Fault
 from lwskit.lint.source import Part
+
+_VERSIONS: Final = {names.KIND: names.API_VERSION, disaggregated_names.KIND: disaggregated_names.API_VERSION}
+"""The kinds that are checked, and their versions."""
+_KINDS: Final = {names.GROUP: names.KIND, disaggregated_names.GROUP: disaggregated_names.KIND}
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A LeaderWorkerSet of a file, as it is written, and the places of its parts."""
+    """A set of a file, as it is written, and the places of its parts."""
 
     data: dict[str, Any]
     part: Part
@@ -26,7 +30,7 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """An object that means to be a LeaderWorkerSet but that no server would take for one."""
+    """An object that no server would take for the set that it means to be, or that does not belong in a file."""
 
     fault: Fault
     part: Part
@@ -44,26 +48,35 @@ def of(data: Any, part: Part) -> Iterator[Found | Other | Wrong]:
         for item, place in zip(items, places, strict=True):
             yield from of(item, place)
         return
-    if kind == names.KIND and version == names.API_VERSION:
-        yield Found(data, part)
-        return
     group = version.partition("/")[0] if isinstance(version, str) else ""
-    if kind == names.KIND and group in ("", names.GROUP):
-        yield Wrong(_version_fault(version), part)
-    elif group == names.GROUP:
-        yield Wrong(_kind_fault(kind), part)
+    if isinstance(kind, str) and kind in _VERSIONS and group in ("", _VERSIONS[kind].partition("/")[0]):
+        yield Found(data, part) if version == _VERSIONS[kind] else Wrong(_version_fault(kind, version), part)
+    elif (kind, version) == (disaggregated_names.SCALER_KIND, disaggregated_names.API_VERSION):
+        yield Wrong(_scaler_fault(), part)
+    elif group in _KINDS:
+        yield Wrong(_kind_fault(kind, group), part)
     else:
         yield Other()
 
 
-def _version_fault(version: Any) -> Fault:
+def _version_fault(kind: str, version: Any) -> Fault:
+    wanted = _VERSIONS[kind]
     if version is None:
-        return Fault(UNKNOWN_KIND, "apiVersion", f"apiVersion is missing; write apiVersion: {names.API_VERSION}")
-    text = f"there is no {names.KIND} in version {version!r}; the only one is {names.API_VERSION}"
+        return Fault(UNKNOWN_KIND, "apiVersion", f"apiVersion is missing; write apiVersion: {wanted}")
+    text = f"there is no {kind} in version {version!r}; the only one is {wanted}"
     return Fault(UNKNOWN_KIND, "apiVersion", text)
 
 
-def _kind_fault(kind: Any) -> Fault:
+def _kind_fault(kind: Any, group: str) -> Fault:
+    wanted = _KINDS[group]
     if kind is None:
-        return Fault(UNKNOWN_KIND, "kind", f"kind is missing; write kind: {names.KIND}")
-    return Fault(UNKNOWN_KIND, "kind", f"there is no kind {kind!r} in {names.GROUP}; the only one is {names.KIND}")
+        return Fault(UNKNOWN_KIND, "kind", f"kind is missing; write kind: {wanted}")
+    return Fault(UNKNOWN_KIND, "kind", f"there is no kind {kind!r} in {group}; the only one is {wanted}")
+
+
+def _scaler_fault() -> Fault:
+    text = (
+        "scalers are made by the manager, for roles with scaling.mode External; one that is made by hand keeps the "
+        "role of its name from being counted"
+    )
+    return Fault(SCALER_BY_HAND, "kind", text, "leave it out, and set the count with kubectl scale or an autoscaler")

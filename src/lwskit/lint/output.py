@@ -27,6 +27,7 @@ def as_json(report: Report) -> Iterator[str]:
     counted = {
         "files": report.files,
         "sets": report.sets,
+        "disaggregatedSets": report.disaggregated,
         "others": report.others,
         "errors": report.count(Severity.ERROR),
         "warnings": report.count(Severity.WARNING),
@@ -55,7 +56,9 @@ OUTPUTS: Final[Mapping[str, Callable[[Report], Iterator[str]]]] = {"text": text,
 
 def summary(report: Report) -> str:
     """How much was looked at and found, in one line."""
-    looked = f"{_number(report.sets, 'LeaderWorkerSet')} in {_number(report.files, 'file')}"
+    sets = [_number(report.sets, "LeaderWorkerSet")] if report.sets or not report.disaggregated else []
+    sets += [_number(report.disaggregated, "DisaggregatedSet")] if report.disaggregated else []
+    looked = f"{' and '.join(sets)} in {_number(report.files, 'file')}"
     found = f"{_number(report.count(Severity.ERROR), 'error')}, {_number(report.count(Severity.WARNING), 'warning')}"
     skipped = f"; {_number(report.others, 'other document')} skipped" if report.others else ""
     return f"{looked}: {found}{skipped}"

@@ -1,23 +1,23 @@
-"""What an API server with the CRD and the webhooks would answer, asked without one. Pure."""
+"""What an API server with the CRDs and the webhooks would answer, asked without one. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lwskit.admission import sets
-from lwskit.api import names
-from lwskit.api.crds import leaderworkerset_crd
+from lwskit.admission import disaggregatedsets, sets
+from lwskit.api import disaggregated_names, names
+from lwskit.api.crds import disaggregatedset_crd, leaderworkerset_crd
 from lwskit.api.validation import NO_SCHEDULING, SchedulingSupport
+from lwskit.api.validation import FieldError as Refusal
 from lwskit.embedded import crds, validation, warnings
 from lwskit.embedded.codec import Codec
 from lwskit.embedded.defaults import Defaults
 from lwskit.embedded.failures import FieldError
 from lwskit.embedded.resources import Resource
 from lwskit.embedded.schema import clone
-from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.lint.findings import (
     API_WARNING,
     REFUSED_BY_ADMISSION,
@@ -49,15 +49,31 @@ class Answer:
     warnings: tuple[Fault, ...] = ()
 
 
+Judged = tuple[Sequence[Refusal], Sequence[Fault]]
+"""What a validating webhook refuses, and what it warns of."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """A kind that is checked: how it is stored, what its mutating webhook makes of it, what its validating one says."""
+
+    resource: Resource
+    defaulted: Callable[[Obj], Obj]
+    judged: Callable[[Obj, Obj | None], Judged]
+
+
 class Server:
-    """The answers of an API server that knows LeaderWorkerSets and what is made of them; only tables."""
+    """The answers of an API server that knows sets of both kinds and what is made of them; only tables."""
 
     def __init__(self, support: SchedulingSupport = NO_SCHEDULING) -> None:
         """`support` is what the manager has for sets whose pods are scheduled together."""
-        self._support = support
         types = load_resource("lwskit.embedded", "builtin-types.json")
         self._codec = Codec(types, Defaults(types))
-        (self._sets,) = crds.resources(leaderworkerset_crd())
+        (lws,), (ds,) = (crds.resources(crd) for crd in (leaderworkerset_crd(), disaggregatedset_crd()))
+        self._subjects = {
+            names.KIND: _Subject(lws, sets.defaulted, lambda new, old: (sets.faults(new, old, support), ())),
+            disaggregated_names.KIND: _Subject(ds, lambda obj: obj, _judged),
+        }
         self._workloads = {kind.kind: _resource(kind) for kind in (STATEFUL_SET, DEPLOYMENT)}
 
     def create(self, obj: Mapping[str, Any], namespace: str) -> Answer:
@@ -79,35 +95,36 @@ class Server:
 
     def _written(self, obj: Mapping[str, Any], old: Obj | None, namespace: str) -> Answer:
         told: list[str] = []
+        subject = self._subjects[obj["kind"]]
         try:
-            decoded = self._decode(obj, namespace, told.append)
-            changed = self._codec.decode(self._sets, sets.defaulted(decoded), "Ignore")
+            decoded = self._decode(subject.resource, obj, namespace, told.append)
+            changed = self._codec.decode(subject.resource, subject.defaulted(decoded), "Ignore")
         except ApiError as error:
             path = _decode_path(error) or ("" if isinstance(obj.get("metadata", {}), dict | None) else "metadata")
             return Answer(None, (Fault(REFUSED_BY_SCHEMA, path, error.message),))
-        noticed = [_told(text) for text in told]
-        noticed += (Fault(API_WARNING, _leading_path(t), t) for t in warnings.of(self._sets, changed, old, ""))
+        noticed = [_told(text, subject.resource.kind) for text in told]
+        noticed += (Fault(API_WARNING, _leading_path(t), t) for t in warnings.of(subject.resource, changed, old, ""))
         if "status" in obj and not _is_export(obj):
             noticed.append(Fault(STATUS_IGNORED, "status", "a status in a manifest is not stored"))
         changed.pop("status", None)
-        schema = [Fault(REFUSED_BY_SCHEMA, _place(e), e.message) for e in validation.create(self._sets, changed, _forgiven)]
-        faults = [
-            Fault(REFUSED_BY_ADMISSION, e.path, str(e).removeprefix(f"{e.path}: "))
-            for e in sets.faults(changed, old, self._support)
-        ]
+        broken = validation.create(subject.resource, changed, _forgiven)
+        schema = [Fault(REFUSED_BY_SCHEMA, _place(e), e.message) for e in broken]
+        refused, remarks = subject.judged(changed, old)
+        faults = [Fault(REFUSED_BY_ADMISSION, e.path, str(e).removeprefix(f"{e.path}: ")) for e in refused]
+        noticed += remarks
         if old is not None and "uid" in old["metadata"]:
             changed["metadata"]["uid"] = old["metadata"]["uid"]
         later = [fault for fault in faults if not any(_about_the_same(fault, s) for s in schema)]
         return Answer(changed, (*_once(schema), *_once(later)), tuple(_once(noticed)))
 
-    def _decode(self, obj: Mapping[str, Any], namespace: str, tell: Any) -> Obj:
+    def _decode(self, resource: Resource, obj: Mapping[str, Any], namespace: str, tell: Any) -> Obj:
         body = clone(dict(obj))
         meta = body.get("metadata")
         if isinstance(meta, dict):
             # What only a server writes says nothing of the manifest.
             for name in ("managedFields", "resourceVersion", "uid"):
                 meta.pop(name, None)
-        decoded = self._codec.decode(self._sets, body, "Warn", None, tell)
+        decoded = self._codec.decode(resource, body, "Warn", None, tell)
         found = decoded["metadata"]
         if not found.get("namespace"):
             found["namespace"] = namespace
@@ -139,11 +156,16 @@ def _is_export(obj: Mapping[str, Any]) -> bool:
     return isinstance(meta, dict) and "uid" in meta
 
 
-def _told(text: str) -> Fault:
+def _judged(new: Obj, old: Obj | None) -> Judged:
+    verdict = disaggregatedsets.judged(new, old)
+    return verdict.faults, [Fault(API_WARNING, remark.path, remark.text) for remark in verdict.remarks]
+
+
+def _told(text: str, kind: str) -> Fault:
     found = _UNKNOWN.fullmatch(text)
     if found is None:
         return Fault(API_WARNING, "", text)
-    return Fault(UNKNOWN_FIELD, found[1], f"the {LEADER_WORKER_SET.kind} has no such field; it is dropped")
+    return Fault(UNKNOWN_FIELD, found[1], f"the {kind} has no such field; it is dropped")
 
 
 def _leading_path(text: str) -> str:

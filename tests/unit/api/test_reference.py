@@ -9,23 +9,28 @@ from pathlib import Path
 
 import pytest
 
-from lwskit.api import names, reference
+from lwskit.api import disaggregated_names, disaggregated_reference, names, reference
 from tools import names_page
 
 SOURCE = Path(__file__).parents[3] / "src" / "lwskit"
-DEFINITIONS = SOURCE / "api" / "names.py"
+DEFINITIONS = (SOURCE / "api" / "names.py", SOURCE / "api" / "disaggregated_names.py")
 LOWER = ("runtime", "embedded", "testing")
 """Packages that know nothing of sets, and to which such words as FailedCreate are Kubernetes' own."""
 NAMES = {key: value for key, value in vars(names).items() if key.isupper() and isinstance(value, str)}
+DISAGGREGATED = {k: v for k, v in vars(disaggregated_names).items() if k.isupper() and isinstance(v, str)}
 KINDS = re.compile(r"_LABEL$|_ANNOTATION$|_FINALIZER$|_GATE$|^ENV_|^CONDITION_")
-KEYS = {value for key, value in NAMES.items() if KINDS.search(key)}
+OURS = {value for key, value in NAMES.items() if KINDS.search(key)}
+THEIRS = {value for key, value in DISAGGREGATED.items() if KINDS.search(key)}
+KEYS = (OURS | THEIRS) - {disaggregated_names.APP_LABEL, disaggregated_names.CONDITION_READY}
+"""Names that are written once; those left out are words that others have a use for."""
 FOREIGN = {names.POD_DELETION_COST_ANNOTATION}
 """Kubernetes' own names, that others may have a use for."""
 FORM = re.compile(
-    r"leaderworkerset\.sigs\.k8s\.io|^(?:LWS|TPU)_[A-Z]|^scheduling\.k8s\.io/(?!v\d)|google\.com/tpu|volcano\.sh/"
+    r"leaderworkerset\.sigs\.k8s\.io|^disaggregatedset\.x-k8s\.io/(?!v\d)|^(?:LWS|TPU|DISAGGREGATEDSET)_[A-Z]|^scheduling\.k8s\.io/(?!v\d)|google\.com/tpu|volcano\.sh/"
 )
 """What looks like a name of ours."""
 ENTRIES = [entry for _, entries in names_page.PARTS for entry in entries]
+OF_DISAGGREGATED = [entry for title, entries in names_page.PARTS for entry in entries if "Disaggregated" in title]
 
 
 def spelled(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -57,7 +62,9 @@ def test_the_check_itself_sees_what_it_should() -> None:
     ]
 
 
-FILES = [f for f in sorted(SOURCE.rglob("*.py")) if f != DEFINITIONS and f.relative_to(SOURCE).parts[0] not in LOWER]
+FILES = [
+    f for f in sorted(SOURCE.rglob("*.py")) if f not in DEFINITIONS and f.relative_to(SOURCE).parts[0] not in LOWER
+]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
@@ -73,21 +80,24 @@ def test_the_lower_packages_know_nothing_of_our_domain() -> None:
 
 
 def test_every_name_has_one_entry() -> None:
-    listed = [entry.name for entry in ENTRIES]
-    assert sorted(listed) == sorted(KEYS)
+    listed = [entry.name for entry in ENTRIES if entry not in OF_DISAGGREGATED]
+    assert sorted(listed) == sorted(OURS)
+    assert sorted(entry.name for entry in OF_DISAGGREGATED) == sorted(THEIRS)
 
 
 def test_names_stand_in_the_part_that_they_belong_to() -> None:
-    parts = {
-        "_LABEL": reference.LABELS,
-        "_ANNOTATION": reference.ANNOTATIONS,
-        "_FINALIZER": reference.FINALIZERS,
-        "ENV_": reference.VARIABLES,
-        "CONDITION_": reference.CONDITIONS,
-    }
-    for mark, entries in parts.items():
-        wanted = {v for k, v in NAMES.items() if k.endswith(mark) or (mark.endswith("_") and k.startswith(mark))}
-        assert {entry.name for entry in entries} == wanted
+    other = disaggregated_reference
+    parts = (
+        ("_LABEL", reference.LABELS, other.LABELS),
+        ("_ANNOTATION", reference.ANNOTATIONS, other.ANNOTATIONS),
+        ("_FINALIZER", reference.FINALIZERS, ()),
+        ("ENV_", reference.VARIABLES, other.VARIABLES),
+        ("CONDITION_", reference.CONDITIONS, other.CONDITIONS),
+    )
+    for mark, *both in parts:
+        for defined, entries in zip((NAMES, DISAGGREGATED), both, strict=True):
+            wanted = {v for k, v in defined.items() if k.endswith(mark) or (mark.endswith("_") and k.startswith(mark))}
+            assert {entry.name for entry in entries} == wanted
     for entry in ENTRIES:
         assert all((entry.on, entry.written, entry.read))
         assert entry.since in (reference.EARLIER, reference.NEWEST)

@@ -170,3 +170,25 @@ anything = st.recursive(
 @given(st.dictionaries(st.sampled_from(["metadata", "spec"]), anything), st.dictionaries(st.just("spec"), anything))
 def test_no_object_makes_validation_fail(new: dict[str, Any], old: dict[str, Any]) -> None:
     assert all(str(error) for error in validate_update(new, old))
+
+
+def owned(**more: Any) -> dict[str, Any]:
+    kind = {"apiVersion": "disaggregatedset.x-k8s.io/v1", "kind": "DisaggregatedSet"}
+    return {**kind, "name": "chat", "uid": "u", "controller": True, **more}
+
+
+def test_a_role_on_its_way_to_no_groups_has_percentages_that_come_to_nothing() -> None:
+    """Its DisaggregatedSet scales it down group by group; its own rolling update is never used (50 §3, §7)."""
+    pace = rolling(maxUnavailable="25%", maxSurge=0)
+    stuck = [f"{CONFIG}.maxUnavailable"]
+    for owner, paths in (
+        (owned(), []),
+        (owned(controller=False), stuck),
+        (owned(kind="Other"), stuck),
+        (owned(apiVersion="example.com/v1"), stuck),
+    ):
+        child = lws(meta={"ownerReferences": [owner]}, replicas=3, **pace)
+        assert [error.path for error in validate_create(child)] == paths
+        assert [error.path for error in validate_update(child, child)] == paths
+    child = lws(meta={"ownerReferences": [owned()]}, replicas=3, **rolling(maxUnavailable="200%", maxSurge=-1))
+    assert [error.path for error in validate_create(child)] == [f"{CONFIG}.maxUnavailable", f"{CONFIG}.maxSurge"]

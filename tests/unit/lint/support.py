@@ -11,6 +11,7 @@ from lwskit.lint.check import Report, Source, lint, stored
 from lwskit.lint.findings import Finding
 from lwskit.lint.server import Server
 from lwskit.runtime.objects import Obj
+from tests.dsobjects import ds, role
 
 NAME = "set.yaml"
 
@@ -85,3 +86,8 @@ def lws(
     if rolling is not None:
         document["spec"]["rolloutStrategy"] = {"type": "RollingUpdate", "rollingUpdateConfiguration": rolling}
     return yaml.safe_dump(document, sort_keys=False)
+
+
+def disaggregated(*roles: Obj, name: str = "chat", **spec: object) -> str:
+    """A DisaggregatedSet as YAML that nothing is found in, unless an argument changes that: two roles of two groups."""
+    return yaml.safe_dump(ds(*(roles or (role(replicas=2), role("decode", replicas=2))), name=name, **spec))

@@ -6,7 +6,7 @@ Specification: 50 §19.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from lwskit.api import disaggregated_names as names
 from lwskit.api.names import (
@@ -62,29 +62,45 @@ def validate(new: Mapping[str, Any]) -> list[FieldError]:
     return list({str(error): error for error in errors}.values())
 
 
+class Remark(NamedTuple):
+    """What is accepted and does not do what its author may think: the field, and a sentence."""
+
+    path: str
+    text: str
+
+
 def warnings(new: Mapping[str, Any]) -> list[str]:
-    """What is accepted of a DisaggregatedSet and does not do what its author may think."""
+    """What users are warned of when they store a DisaggregatedSet."""
+    return [remark.text for remark in remarks(new)]
+
+
+def remarks(new: Mapping[str, Any]) -> list[Remark]:
+    """The same with the fields that it is about."""
     name = _name(new)
-    told: list[str] = []
+    told: list[Remark] = []
     if name and formats.dns_1035_label(name[: formats.LABEL_LENGTH]):
-        told.append(
+        text = (
             f"LeaderWorkerSets are named after {shown(name)}, and their names begin with a letter and have only lower "
             "case letters, digits and dashes: none of this set can be created"
         )
+        told.append(Remark("metadata.name", text))
     for role in roles_of(Reader(new.get("spec"), "spec", [])):
+        path = role.spec.at("replicas")
         if (role.written or 0) <= 1:
             continue
         if role.subroles:
-            told.append(
+            text = (
                 f"role {shown(role.name)} defines subRoles: parent spec.replicas is ignored; "
                 "replicas are the sum of sub-role targets"
             )
+            told.append(Remark(path, text))
         elif role.is_external:
-            told.append(
+            text = (
                 f"role {shown(role.name)} sets scaling.mode: External and spec.replicas: {role.written} — "
                 "spec.replicas is ignored; drive replicas via DisaggregatedSetRoleScaler "
                 f"{shown(names.scaler_name(name, role.name))} instead"
             )
+            told.append(Remark(path, text))
     return told
 
 

@@ -6,9 +6,9 @@ Specification: 10 §6.2–6.5; §6.6 is in `scheduling`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from lwskit.api import names
+from lwskit.api import disaggregated_names, names
 from lwskit.api.validation import formats
 from lwskit.api.validation.errors import FieldError, invalid, not_supported, required
 from lwskit.api.validation.groups import hash_suffix, identity_faults, is_hashed, restart_faults
@@ -16,6 +16,9 @@ from lwskit.api.validation.metadata import validate_metadata
 from lwskit.api.validation.pace import pace_faults
 from lwskit.api.validation.reading import Reader
 from lwskit.api.validation.scheduling import NO_SCHEDULING, SchedulingSupport, scheduling_faults
+
+_OWNERS: Final = 1000
+"""Owners that are looked at."""
 
 
 def _sub_groups(policy: Reader, size: int) -> list[FieldError]:
@@ -44,6 +47,17 @@ def _hash_name(spec: Reader, meta: Mapping[str, Any], size: int) -> list[FieldEr
     return [invalid("metadata.name", name, f"{formats.too_long(limit)} with groupIdentity Hash")]
 
 
+def _is_child(meta: Mapping[str, Any]) -> bool:
+    """Whether a DisaggregatedSet makes the set and rolls it out by its count, never by its own rolling update."""
+    owners = meta.get("ownerReferences")
+    return any(
+        isinstance(owner, dict)
+        and owner.get("controller") is True
+        and (owner.get("apiVersion"), owner.get("kind")) == (disaggregated_names.API_VERSION, disaggregated_names.KIND)
+        for owner in (owners[:_OWNERS] if isinstance(owners, list) else ())
+    )
+
+
 def _general(obj: Mapping[str, Any]) -> list[FieldError]:
     meta = obj.get("metadata")
     meta = meta if isinstance(meta, dict) else {}
@@ -64,7 +78,7 @@ def _general(obj: Mapping[str, Any]) -> list[FieldError]:
         detail = f"the product of replicas and worker replicas must not exceed {names.MAX_PODS}"
         errors.append(invalid(spec.at("replicas"), replicas, detail))
     config = spec.child("rolloutStrategy").child("rollingUpdateConfiguration")
-    errors += pace_faults(config, replicas)
+    errors += pace_faults(config, replicas, rolls=not _is_child(meta))
     policy = template.child("subGroupPolicy")
     annotations = meta.get("annotations")
     annotations = annotations if isinstance(annotations, dict) else {}

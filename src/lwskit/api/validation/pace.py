@@ -45,8 +45,11 @@ def amount(reader: Reader, name: str, default: int) -> tuple[int | str, list[Fie
     return default, [invalid(path, value, "must be an integer or percentage (e.g '5%%')")]
 
 
-def pace_faults(config: Reader, replicas: int) -> list[FieldError]:
-    """Faults of a `rollingUpdateConfiguration` of a set with so many replicas (10 §6.2 rules 6 to 11)."""
+def pace_faults(config: Reader, replicas: int, *, rolls: bool = True) -> list[FieldError]:
+    """Faults of a `rollingUpdateConfiguration` of a set with so many replicas (10 §6.2 rules 6 to 11).
+
+    Amounts that come to nothing do no harm to a set that never `rolls` by itself: percentages of a few groups may.
+    """
     if not config.present:
         return []
     unavailable, errors = amount(config, "maxUnavailable", names.DEFAULT_MAX_UNAVAILABLE)
@@ -61,7 +64,7 @@ def pace_faults(config: Reader, replicas: int) -> list[FieldError]:
         errors.append(invalid(config.at("maxUnavailable"), unavailable, "invalid value"))
     if scaled_surge is None:
         errors.append(invalid(config.at("maxSurge"), surge, "invalid value"))
-    return errors + stuck(config, unavailable, surge, replicas)
+    return errors + (stuck(config, unavailable, surge, replicas) if rolls else [])
 
 
 def stuck(config: Reader, unavailable: int | str, surge: int | str, replicas: int) -> list[FieldError]:

@@ -1,0 +1,177 @@
+"""DisaggregatedSets in files: refusals in the webhook's words, warnings, roles as LeaderWorkerSets (50 §19)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lwskit.lint.check import Source, lint
+from lwskit.lint.findings import Severity
+from lwskit.lint.output import summary
+from lwskit.runtime.objects import Obj
+from tests.dsobjects import ds, external, role, rolling, sub, subroles
+from tests.unit.lint.support import NAME, codes, disaggregated, findings, lws, only, report, server
+
+SAMPLES = sorted((Path(__file__).parents[3] / "config" / "samples").glob("*.yaml"))
+SCALER = """
+apiVersion: disaggregatedset.x-k8s.io/v1
+kind: DisaggregatedSetRoleScaler
+metadata: {name: chat-decode}
+spec: {replicas: 3}
+"""
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda file: file.name)
+def test_the_samples_are_fine(sample: Path) -> None:
+    assert codes(sample.read_text()) == []
+
+
+def test_the_webhook_refuses_in_its_words() -> None:
+    text = disaggregated(external(replicas=1), role("d" * 60), slices=2)
+    found = [(f.fault.path, f.fault.message) for f in findings(text) if f.severity is Severity.ERROR]
+    assert sorted(path for path, _ in found) == ["spec.roles[1].name", "spec.slices"]
+    assert codes(text) == ["LWS003", "LWS003"]
+    (slices,) = (message for path, message in found if path == "spec.slices")
+    assert slices.startswith("Forbidden: spec.slices > 1 is not supported while any role has scaling.mode: External")
+
+
+def test_a_refusal_has_its_place() -> None:
+    text = disaggregated(role(replicas=2), role("decode", replicas=2, **rolling(partition=1)))
+    (found,) = findings(text)
+    (line,) = (i for i, each in enumerate(text.splitlines(), 1) if "partition: 1" in each)
+    assert (found.place.file, found.place.line, found.name, found.namespace) == (NAME, line, "chat", "default")
+
+
+def test_the_schema_refuses_in_its_words() -> None:
+    eleven = [f.fault for f in findings(disaggregated(*(role(f"r{i}") for i in range(11))))]
+    assert ("spec.roles", "Too many: 11: must have at most 10 items") in [(f.path, f.message) for f in eleven]
+    twice = [f.fault for f in findings(disaggregated(role(), role()))]
+    assert ("spec.roles[1]", 'Duplicate value: {"name":"prefill"}') in [(f.path, f.message) for f in twice]
+    paused = only("LWS002", disaggregated(role(replicas=0), role("decode", replicas=1))).fault
+    assert paused.path == "spec"
+    assert paused.message.startswith("Invalid value: replicas must be zero for all non-External unpartitioned roles")
+    assert codes(disaggregated(slices=0)) == ["LWS002"]
+
+
+def test_warnings_of_the_webhook() -> None:
+    found = only("LWS012", disaggregated(external(replicas=3)))
+    assert found.fault.path == "spec.roles[0].spec.replicas"
+    assert "spec.replicas is ignored" in found.fault.message
+    assert only("LWS012", disaggregated(subroles(sub("a"), replicas=2))).fault.path == "spec.roles[0].spec.replicas"
+    assert only("LWS012", disaggregated(name="1chat")).fault.path == "metadata.name"
+
+
+def test_a_field_that_does_not_exist() -> None:
+    found = only("LWS010", disaggregated(slicing=2)).fault
+    assert (found.path, found.message) == ("spec.slicing", "the DisaggregatedSet has no such field; it is dropped")
+
+
+# Roles as sets of their own -------------------------------------------------------------------------------------------
+
+AT = "spec.roles[1].spec.leaderWorkerTemplate"
+
+
+@pytest.mark.parametrize(
+    ("decode", "path", "words"),
+    [
+        (
+            role("decode", {"size": 5, "subGroupPolicy": {"subGroupSize": 3}}),
+            f"{AT}.subGroupPolicy.subGroupSize",
+            "size or size - 1 must be divisible by subGroupSize",
+        ),
+        (role("decode", {"size": 0}), f"{AT}.size", "size must be equal or greater than 1"),
+        (role("decode", metadata={"labels": {"a b": "c"}}), "spec.roles[1].metadata.labels", "name part must consist"),
+        (role("decode", scheduling={}), "spec.roles[1].spec.scheduling", "WorkloadAwareScheduling feature gate"),
+    ],
+)
+def test_a_role_whose_sets_are_refused(decode: Obj, path: str, words: str) -> None:
+    found = [f.fault for f in findings(disaggregated(role(), decode)) if f.fault.code.code == "LWS701"]
+    assert [fault.path for fault in found if words in fault.message] == [path]
+    assert all(fault.message.startswith("the LeaderWorkerSets of the role will be refused: ") for fault in found)
+
+
+def test_a_set_that_no_set_can_be_named_after() -> None:
+    assert {f.fault.path for f in findings(disaggregated(name="1chat")) if f.fault.code.code == "LWS701"} == {
+        "spec.roles[0].name",
+        "spec.roles[1].name",
+    }
+
+
+def test_what_the_author_of_a_set_would_regret() -> None:
+    template = {"workerTemplate": {"spec": {"hostname": "h", "containers": [{"name": "w", "image": "i"}]}}}
+    found = only("LWS432", disaggregated(role(), role("decode", template)))
+    assert found.fault.path == f"{AT}.workerTemplate.spec.hostname"
+    own = {"labels": {"leaderworkerset.sigs.k8s.io/mine": "x"}}
+    assert only("LWS403", disaggregated(role(metadata=own))).fault.path == (
+        "spec.roles[0].metadata.labels[leaderworkerset.sigs.k8s.io/mine]"
+    )
+
+
+def test_what_rolls_is_the_set_and_not_its_roles() -> None:
+    # Of one group none goes down while another role has a group left, and children have no rolling update.
+    assert codes(disaggregated(role(replicas=1), role("decode", replicas=2))) == []
+    assert codes(disaggregated(role(replicas=2, **rolling(maxSurge=5)))) == []
+    assert codes(disaggregated(role(replicas=12, template={"size": 2}), name="c" * 29)) == []
+    found = only("LWS201", disaggregated(role(replicas=5, **rolling(maxUnavailable="10%", maxSurge=1))))
+    assert found.fault.path == "spec.roles[0].spec.rolloutStrategy.rollingUpdateConfiguration.maxUnavailable"
+    assert codes(disaggregated(role(replicas=2, **rolling(maxUnavailable=2)))) == ["LWS203"]
+
+
+def test_counts_that_somebody_else_says_are_not_looked_at() -> None:
+    pace = rolling(maxUnavailable=1, maxSurge=1)
+    assert codes(disaggregated(role(replicas=1, **pace))) == []
+    three = rolling(maxUnavailable=3, maxSurge=1)
+    assert codes(disaggregated(role(replicas=3, **three))) == ["LWS203"]
+    assert codes(disaggregated(external(replicas=1, **three))) == []
+    assert codes(disaggregated(subroles(sub("a", 2), sub("b", 1), replicas=1, **three))) == []
+
+
+# Files ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_scaler_does_not_belong_in_a_file() -> None:
+    (found,) = findings(SCALER)
+    assert (found.fault.code.code, found.severity) == ("LWS702", Severity.WARNING)
+    assert found.fault.message.startswith("scalers are made by the manager")
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"apiVersion": "disaggregatedset.x-k8s.io/v1alpha1"}, "there is no DisaggregatedSet in version"),
+        ({"apiVersion": None}, "apiVersion is missing; write apiVersion: disaggregatedset.x-k8s.io/v1"),
+        ({"kind": "Disaggregated"}, "there is no kind 'Disaggregated' in disaggregatedset.x-k8s.io; the only one is"),
+        ({"kind": None}, "kind is missing; write kind: DisaggregatedSet"),
+    ],
+)
+def test_a_kind_that_is_not_served(change: Obj, text: str) -> None:
+    document = {key: value for key, value in {**ds(), **change}.items() if value is not None}
+    found = only("LWS004", yaml.safe_dump(document))
+    assert text in found.fault.message
+
+
+def test_kinds_are_counted() -> None:
+    both = f"{lws()}---\n{disaggregated()}---\nkind: ConfigMap\napiVersion: v1\n"
+    found = report(both)
+    assert (found.sets, found.disaggregated, found.others) == (1, 1, 1)
+    assert summary(found).startswith(
+        "1 LeaderWorkerSet and 1 DisaggregatedSet in 1 file: 0 errors, 0 warnings; 1 other"
+    )
+    assert summary(report(disaggregated())).startswith("1 DisaggregatedSet in 1 file: ")
+    assert summary(report("a: 1")).startswith("0 LeaderWorkerSets in 1 file: ")
+
+
+def test_sets_of_both_kinds_may_share_a_name() -> None:
+    both = f"{lws('chat')}---\n{disaggregated()}"
+    assert codes(both) == []
+    assert codes(f"{disaggregated()}---\n{disaggregated()}") == ["LWS013"]
+
+
+def test_a_change_is_checked_as_one() -> None:
+    bad = disaggregated(name="d" * 60)
+    assert codes(bad, bad) == ["LWS003", "LWS003"]
+    assert codes(disaggregated(role(groupIdentity="Hash", replicas=2)), disaggregated()) == []
+    found = lint([Source(NAME, disaggregated())], server(), {}, "prod").findings
+    assert found == []
