@@ -45,8 +45,8 @@ AT_ONCE = 6
 """Recorded cases that are played at the same time: each waits for most of its time until nothing changes any more."""
 SERVICE_ADDRESSES = "--service-cluster-ip-range 10.96.0.0/16"
 """The addresses that the embedded API server gives to services, too."""
-DIFFERENTIAL = ["--faults", "--seed", "1", "--steps", "100", "--sequences", "40", "--seconds", "120"]
-"""What is compared unless something else is asked for: each known fault and 4000 steps, less on a very slow machine."""
+DIFFERENTIAL = ["--faults", "--rules", "--seed", "1", "--steps", "100", "--sequences", "40", "--seconds", "120"]
+"""What is compared unless something else is asked for: each known fault and rule and 4000 steps, if there is time."""
 PLAYED = {
     "statefulsets": ["--seed", "1", "--steps", "20", "--sets", "60", "--at-once", "30", "--seconds", "45"],
     "deployments": ["--seed", "1", "--steps", "14", "--sequences", "36", "--at-once", "36", "--seconds", "25"],

@@ -1,8 +1,10 @@
 """Compares the embedded API server with a real one.
 
-python -m tests.differential --server URL --token TOKEN [--faults] [--seed N] [--steps M] [--sequences K] [--seconds S]
+python -m tests.differential --server URL --token TOKEN [--faults] [--rules] [--seed N] [--steps M] [--sequences K]
+                             [--seconds S]
 
-With --faults each fault that is known of pods, claims and metadata (faults.py) is sent, too, in a request of its own.
+With --faults each fault that is known of pods, claims and metadata (faults.py) is sent, too, in a request of its own;
+with --rules what single expressions are, and what is said of rules that cannot be used (rules/).
 Each sequence has its own seed, counted from --seed. Where the servers part, the sequence is made short and printed; its
 seed plays it again. With --keep FILE what was found is added to a file of recordings, with the real server's answers;
 with --record FILE whole sequences are in which the servers agree. --again FILE… records the sequences of such files
@@ -28,6 +30,7 @@ from tests.differential import faults
 from tests.differential.compare import Difference, Pair, Run, shortest
 from tests.differential.generate import Generator
 from tests.differential.recording import as_recording, load, save
+from tests.differential.rules import expressions
 from tests.differential.steps import Step
 
 SHOWN = 20
@@ -93,9 +96,9 @@ async def record_again(pair: Pair, file: Path) -> None:
     save(file, found)
 
 
-async def play_faults(pair: Pair) -> list[Run]:
+async def play_faults(pair: Pair, steps: list[Step]) -> list[Run]:
     """The requests with one fault each, in runs of their own where the servers part, and one of all the others."""
-    run = await pair.run(list(faults.steps()), with_events=False, go_on=True)
+    run = await pair.run(steps, with_events=False, go_on=True)
     parted = {d.step: d for d in run.differences if d.step is not None}
     alike = Run([], [])
     runs = [alike]
@@ -120,10 +123,12 @@ async def main(arguments: argparse.Namespace) -> int:
     kept: list[dict[str, Any]] = []
     agreed: list[dict[str, Any]] = []
     seed = arguments.seed
-    if arguments.faults:
-        alike, *parted = await play_faults(pair)
+    single = [("faults that are refused, one by one", faults.steps)] if arguments.faults else []
+    single += [("expressions, and rules that are refused", expressions.steps)] if arguments.rules else []
+    for about, made in single:
+        alike, *parted = await play_faults(pair, list(made()))
         total += len(alike.steps) + len(parted)
-        agreed.append(as_recording(alike, "faults that are refused, one by one"))
+        agreed.append(as_recording(alike, about))
         for run in parted:
             failed += 1
             seen[run.differences[0].signature] += 1
@@ -171,6 +176,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--sequences", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0)
     parser.add_argument("--faults", action="store_true", help="send each known fault by itself, too")
+    parser.add_argument("--rules", action="store_true", help="send the expressions and the rules of CRDs, too")
     parser.add_argument("--kinds", type=lambda text: text.split(","), default=[])
     parser.add_argument("--repeat", type=int, default=1, help="how often an equal difference is shown")
     parser.add_argument("--go-on", action="store_true", help="play on after a difference, without its object")

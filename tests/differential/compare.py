@@ -17,8 +17,9 @@ from lwskit.runtime.clock import RealClock
 from tests.differential import widget
 from tests.differential.kinds import ALL, Tested
 from tests.differential.normal import differences
+from tests.differential.rules import expressions, ruled
 from tests.differential.session import SENTINEL, Session, SetClock, second
-from tests.differential.steps import NAMESPACE, Step
+from tests.differential.steps import Step
 
 T = TypeVar("T")
 
@@ -127,16 +128,21 @@ class Pair:
 
 
 async def install(transport: Transport) -> None:
-    """Make the custom resource and wait until it is served."""
+    """Make the custom resources and wait until they are served."""
     headers = {"content-type": "application/json"}
-    await transport.send(HttpRequest("POST", CRDS, (), headers, json.dumps(widget.CRD).encode()))
-    path = ALL[widget.KIND].collection.replace(NAMESPACE, "default")
-    for _ in range(100):
-        answer = await transport.send(HttpRequest("GET", path))
-        if answer.status == 200:
-            return
-        await asyncio.sleep(0.1)
-    raise RuntimeError("the custom resource is not served")
+    for crd in (widget.CRD, ruled.CRD, *expressions.crds()):
+        made = await transport.send(HttpRequest("POST", CRDS, (), headers, json.dumps(crd).encode()))
+        spec = crd["spec"]
+        if made.status not in (201, 409):
+            raise RuntimeError(f"the custom resource {spec['names']['kind']} is refused: {made.body.decode()[:2000]}")
+        path = f"/apis/{spec['group']}/v1/namespaces/default/{spec['names']['plural']}"
+        for _ in range(100):
+            answer = await transport.send(HttpRequest("GET", path))
+            if answer.status == 200:
+                break
+            await asyncio.sleep(0.1)
+        else:
+            raise RuntimeError(f"the custom resource {spec['names']['kind']} is not served")
 
 
 async def shortest(steps: Sequence[T], fails: Callable[[Sequence[T]], Awaitable[bool]]) -> list[T]:

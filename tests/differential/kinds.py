@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.differential import widget
+from tests.differential.rules import ruled
 from tests.differential.steps import NAMESPACE
 
 Path = tuple[Any, ...]
@@ -450,4 +451,63 @@ WIDGET = Tested(
         (("status", "phase"), ("Other",)),
     ),
 )
-ALL: Mapping[str, Tested] = {t.kind: t for t in (CONFIG_MAP, POD, SERVICE, STATEFUL_SET, WIDGET)}
+RULED_ITEMS = (
+    {"name": "a"},
+    {"name": "a", "value": 1},
+    {"name": "a", "value": 7, "note": "good"},
+    {"name": "b", "value": 2, "note": "bad"},
+    {"name": "b", "note": "good"},
+    {"name": "c", "value": 4, "note": "good"},
+    {"name": "forbidden", "note": "good"},
+)
+RULED = Tested(
+    f"{ruled.GROUP}/{ruled.VERSION}",
+    ruled.KIND,
+    f"/apis/{ruled.GROUP}/{ruled.VERSION}/namespaces/{NAMESPACE}/{ruled.PLURAL}",
+    lambda: {"spec": {"least": 0, "name": "open", "odd-name": "a"}},
+    (
+        *META,
+        (("spec", "least"), (0, 1, 2, 3, 4)),
+        (("spec", "most"), (1, 2, 3, 5, None)),
+        (("spec", "share"), (0, 0.5, 1, 1.0, 2, -0.5)),
+        (("spec", "name"), ("open", "shut", "a b", "A", None)),
+        (("spec", "soft"), ("first", "second", None)),
+        (("spec", "mode"), ("on", "off", None)),
+        (("spec", "either"), (1, 70, "50%", "x", None)),
+        (("spec", "items"), lambda rng: _some(rng, RULED_ITEMS, ("name",))),
+        (("spec", "items"), lambda rng: _some(rng, RULED_ITEMS, ("name",))),
+        (("spec", "set"), (["a"], ["a", "b"], ["b", "a"], ["x", "a"], [], None)),
+        (("spec", "list"), ([2], [2, 4], [1, 2], [None, 2], [], None)),
+        (("spec", "labels", "k"), ("v", "long", "", "k", None)),
+        (("spec", "labels"), ({"k": "v", "l": "w"}, {"l": ""}, {}, None)),
+        (("spec", "when"), ("2019-01-01T00:00:00Z", "2021-01-01T00:00:00+01:00", "2021-01-01", None)),
+        (("spec", "lasts"), ("30m", "2h", "5h1s", "1 day", "x", None)),
+        (("spec", "amount"), ("2Gi", "1Gi", "500Mi", "much", "", None)),
+        (("spec", "maybe"), ("yes", "no", None)),
+        (("spec", "nested"), ({"a": 1}, {"a": 3}, {"a": 3, "b": 4}, {}, None)),
+        (("spec", "nested", "a"), (1, 2, 5)),
+        (("spec", "free"), ({"x": 1}, {"x": {"y": [1]}}, {}, None)),
+        (("spec", "embedded"), tuple({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": n}} for n in ("x", "y"))),
+        (("spec", "odd-name"), ("a", "bad", None)),
+    ),
+    (
+        (("status", "ready"), (0, 1, 2, 4, -1)),
+        (("status", "ready"), (0, 1, 2, 4, -1)),
+        (("status", "phase"), ("Old", "New")),
+        (("status",), ({}, {"ready": 3})),
+    ),
+    custom=True,
+    bad=(
+        # Defaults, which rules see, are set on a real server by the kind that the object says it is of.
+        *(fault for fault in BAD_META if fault[0] not in (("apiVersion",), ("kind",))),
+        (("spec", "least"), ("x", 1.5, None)),
+        (("spec", "name"), ("much too long", 1)),
+        (("spec", "mode"), ("other",)),
+        (("spec", "items"), ([{"name": "a"}, {"name": "a"}], [{"value": 1}], [{"name": "a", "value": "x"}], "x")),
+        (("spec", "set"), (["a", "a"], ["a", "b", "c", "d", "e"])),
+        (("spec", "embedded"), ({}, {"kind": "Pod"}, "x")),
+        (("status", "phase"), ("Other",)),
+        (("status", "ready"), ("x",)),
+    ),
+)
+ALL: Mapping[str, Tested] = {t.kind: t for t in (CONFIG_MAP, POD, SERVICE, STATEFUL_SET, WIDGET, RULED)}

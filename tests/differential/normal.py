@@ -19,6 +19,9 @@ _GO_DIFF = re.compile(r"(may not change fields other than[^\n]*\n).*", re.DOTALL
 _WHOLE_PATCH = re.compile(r'(patch: |^)Invalid value: "(?:\{|map\[).*?": (?=[A-Za-z])', re.DOTALL)
 _MISSING_IN = re.compile(r"(is missing in ')\{.*\}'", re.DOTALL)
 _NODE_PORT = re.compile(r"(?<=Duplicate value: )3[0-2]\d{3}\b")
+_TYPE_NAME = re.compile(r"\bselfType\d+")
+_UNORDERED = ("rules.example.com", "apiextensions.k8s.io")
+"""Groups whose refusals tell the errors of several fields in any order."""
 _PLAIN_TIMES = ("creationTimestamp", "deletionTimestamp", "lastTransitionTime", "lastPhaseTransitionTime")
 
 
@@ -43,7 +46,7 @@ class Normal:
             if any(isinstance(c, dict) and c.get("reason") == "FieldManagerConflict" for c in made.get("causes") or ()):
                 # In which order managers are named is left to chance.
                 made["causes"] = sorted(made["causes"], key=lambda c: (c["message"], c["field"]))
-            return made
+            return _sorted(made)
         if isinstance(value, list):
             return [self.value(v, name) for v in value]
         if name == "resourceVersion" and isinstance(value, str) and value:
@@ -66,11 +69,24 @@ class Normal:
             text = _GO_DIFF.sub(r"\1…", text)
             text = _NODE_PORT.sub("port", text)
             text = _TIME.sub("time", text)
+            text = _TYPE_NAME.sub("selfType", text)
         return text
 
     def _version(self, text: str) -> str:
         known = self._symbols.get("version", {})
         return known.get(text, text if len(text) < 2 else "version-?")
+
+
+def _sorted(status: dict[str, Any]) -> dict[str, Any]:
+    """A refusal whose errors come in any order, with them in order."""
+    details: Any = status.get("details")
+    if status.get("reason") != "Invalid" or not details or details.get("group") not in _UNORDERED:
+        return status
+    causes = details.get("causes") or ()
+    causes = sorted(causes, key=lambda c: (c["field"], c["message"]))
+    before, said, _ = status["message"].partition(" is invalid: ")
+    texts = dict.fromkeys(f"{c['field']}: {c['message']}" for c in causes)
+    return {**status, "message": before + said + ", ".join(texts), "details": {**details, "causes": causes}}
 
 
 def differences(one: Any, two: Any, path: str = "") -> list[str]:

@@ -95,6 +95,8 @@ class Replayer:
         for tested in ALL.values():
             await session.post(tested.collection, last_object(tested))
             for selector in ("", SELECTED):
+                if f"{tested.collection}?{selector}" not in wanted:
+                    continue  # The recording is older than the kind.
                 found = await session.events(tested.collection, since[tested.collection], selector)
                 lines = differences(found, wanted[f"{tested.collection}?{selector}"])
                 if lines:

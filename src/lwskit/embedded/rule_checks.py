@@ -150,12 +150,18 @@ def _expression(rule: Mapping[str, Any], where: str, kind: Type, schema: Schema,
     except rules.RuleError as e:
         text = f"Invalid value: {_shown(rule)}: {e}"
         yield FieldError("FieldValueInvalid", f"{where}.{e.member}", text)
+        if e.unread:
+            yield from _without_old(rule, where)
         return
     if not made.transition:
-        if rule.get("optionalOldSelf") is not None:
-            yield invalid_value(
-                f"{where}.optionalOldSelf", rule["optionalOldSelf"], "may not be set if oldSelf is not used in rule"
-            )
+        yield from _without_old(rule, where)
     elif loose:
         text = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {loose}"
         yield invalid_value(f"{where}.rule", rule["rule"], text)
+
+
+def _without_old(rule: Mapping[str, Any], where: str) -> Iterator[FieldError]:
+    """What is wrong with a rule that does not read the value before."""
+    given = rule.get("optionalOldSelf")
+    if given is not None:
+        yield invalid_value(f"{where}.optionalOldSelf", given, "may not be set if oldSelf is not used in rule")

@@ -33,11 +33,15 @@ _NOT_CHECKED = FieldError(
 
 
 class RuleError(Exception):
-    """A rule that cannot be used: `member` is the part of it, and the text is what is wrong."""
+    """A rule that cannot be used: `member` is the part of it, and the text is what is wrong.
 
-    def __init__(self, member: str, text: str) -> None:
+    `unread` is whether it is not known what the rule reads.
+    """
+
+    def __init__(self, member: str, text: str, *, unread: bool = False) -> None:
         super().__init__(text)
         self.member = member
+        self.unread = unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +75,9 @@ def compile_rule(rule: Mapping[str, Any], kind: types.Type, schema: Schema) -> R
     try:
         test = compile_text(rule["rule"], variables)
     except CompileError as e:
-        raise RuleError("rule", f"{_step(e)} failed: {e}") from e
+        raise RuleError("rule", f"{_step(e)} failed: {e}", unread=not isinstance(e, ProgramError)) from e
     if test.type != types.BOOL:
-        raise RuleError("rule", "cel expression must evaluate to a bool")
+        raise RuleError("rule", "cel expression must evaluate to a bool", unread=True)
     message = None
     if rule.get("messageExpression"):
         try:

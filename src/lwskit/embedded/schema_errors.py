@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 import jsonschema_rs
 import orjson
 
+from lwskit.embedded import names
+from lwskit.embedded.cel.times import read_long_duration
 from lwskit.embedded.failures import FieldError, duplicate, invalid_value, not_supported, required, too_long
-from lwskit.embedded.schema import INT_OR_STRING, Schema, to_json_schema
+from lwskit.embedded.schema import EMBEDDED, INT_OR_STRING, Schema, to_json_schema
 
 _KINDS = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 _TEXT_RULES = ("maxLength", "minLength", "pattern")
@@ -19,10 +22,19 @@ _TEXT_RULES = ("maxLength", "minLength", "pattern")
 _RANGES = {"int32": 2**31, "int64": 2**63}
 
 
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})")
+_FORMATS = {
+    "duration": lambda text: read_long_duration(text) is not None,
+    "byte": lambda text: _BASE64.fullmatch(text) is not None,
+}
+"""Formats of texts that JSON Schema does not have, or has otherwise."""
+
+
 @lru_cache(maxsize=32)
 def _compiled(text: bytes, ranges: bool) -> jsonschema_rs.Draft7Validator:
     """A schema, by its text: tests install the same definitions again and again."""
-    return jsonschema_rs.Draft7Validator(to_json_schema(orjson.loads(text), ranges=ranges), validate_formats=True)
+    schema = to_json_schema(orjson.loads(text), ranges=ranges)
+    return jsonschema_rs.Draft7Validator(schema, formats=_FORMATS, validate_formats=True)
 
 
 class SchemaValidator:
@@ -221,3 +233,36 @@ def _keys(item: Any, keys: Sequence[str], items: Schema) -> dict[str, Any]:
     properties = items.get("properties") or {}
     found = {k: item.get(k, (properties.get(k) or {}).get("default")) for k in keys}
     return {k: v for k, v in found.items() if v is not None}
+
+
+def embedded_errors(value: Any, schema: Schema, path: str = "") -> Iterator[FieldError]:
+    """What is wrong with the kinds of resources that are embedded in an object."""
+    if isinstance(value, dict):
+        if schema.get(EMBEDDED):
+            yield from _kind_errors(value, path)
+        properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+        for name, item in value.items():
+            found, where = properties.get(name), f"{path}.{name}" if path else name
+            if found is None and isinstance(additional, dict):
+                found, where = additional, f"{path}[{name}]"
+            if found and isinstance(item, dict | list):
+                yield from embedded_errors(item, found, where)
+    elif isinstance(value, list) and schema.get("items"):
+        for i, item in enumerate(value):
+            yield from embedded_errors(item, schema["items"], f"{path}[{i}]")
+
+
+def _kind_errors(value: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    for name in ("apiVersion", "kind"):
+        where, given = f"{path}.{name}", value.get(name)
+        if name not in value:
+            yield required(where)
+        elif not isinstance(given, str):
+            yield invalid_value(where, given, "must be a string")
+        elif not given:
+            yield invalid_value(where, given, "must not be empty")
+        elif name == "apiVersion" and given.count("/") > 1:
+            yield invalid_value(where, given, f"unexpected GroupVersion string: {given}")
+        elif name == "kind" and names.dns_1035(given.lower()):
+            text = ",".join(names.dns_1035(given.lower()))
+            yield invalid_value(where, given, f"may have mixed case, but should otherwise match: {text}")

@@ -9,6 +9,7 @@ from typing import Any
 from lwskit.embedded import crds, validate_apps, validate_core, validate_meta, validate_pod, validate_service
 from lwskit.embedded.failures import FieldError, forbidden_field, invalid_value
 from lwskit.embedded.resources import Resource
+from lwskit.embedded.schema_errors import embedded_errors
 from lwskit.embedded.strategic import GO_TYPES, go_text
 from lwskit.runtime.objects import Obj, annotations_of
 
@@ -127,6 +128,8 @@ def _custom(resource: Resource, obj: Obj, subresource: str) -> list[FieldError]:
     if subresource == "status":
         # The status is looked at alone there, and its fields are named from it on.
         errors = [_within_status(e) for e in errors if e.field.startswith("status")]
+    else:
+        errors.extend(embedded_errors(obj, custom.schema))
     if custom.scale is not None:
         paths = (
             [custom.scale.status_replicas]

@@ -32,7 +32,8 @@ async def test_recorded_sequences_are_answered_as_a_real_server_did(replayer, fi
 
 def test_there_are_recordings_of_every_kind():
     text = "".join(file.read_text() for file in FILES)
-    assert all(word in text for word in ("/pods/", "/services/", "/configmaps/", "/statefulsets/", "/widgets/"))
+    kinds = ("pods", "services", "configmaps", "statefulsets", "widgets", "ruleds")
+    assert all(f"/{kind}/" in text for kind in kinds)
     assert sum(len(recording.load(file)) for file in FILES) > 50
 
 

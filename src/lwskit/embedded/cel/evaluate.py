@@ -6,6 +6,7 @@ Each part of an expression becomes a Python function, once, when the expression 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from lwskit.embedded.cel import types
@@ -286,8 +287,9 @@ def _either(one: Part, two: Part, deciding: bool) -> Part:
         try:
             left = one(scope)
         except EvaluationError as e:
-            if two(scope) is deciding:
-                return deciding
+            with suppress(EvaluationError):
+                if two(scope) is deciding:
+                    return deciding
             raise e from None
         if left is deciding:
             return deciding
