@@ -42,7 +42,7 @@ def test_a_slice_has_its_domain_for_itself():
 
 
 def test_other_sets_stay_away_too():
-    """50 §23 line 57: given ExclusiveTopology, three terms."""
+    """F104: pods of no set are not kept away. 50 §23 line 57: given ExclusiveTopology, three terms."""
     found = placed(POD, "chat", 1, Placement("ExclusiveTopology", "rack"))["affinity"]
     others = term(expression(NAME, "Exists"), expression(NAME, "NotIn", "chat"), expression(SLICE, "Exists"))
     assert found["podAntiAffinity"][REQUIRED] == [term(OWN, expression(SLICE, "NotIn", "1")), others]
