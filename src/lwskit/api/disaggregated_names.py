@@ -120,6 +120,8 @@ EVENT_ROLLING_UPDATE_STARTED: Final = "RollingUpdateStarted"
 EVENT_ROLLING_UPDATE_COMPLETED: Final = "RollingUpdateCompleted"
 EVENT_SCALING_UP: Final = "ScalingUp"
 EVENT_SCALING_DOWN: Final = "ScalingDown"
+EVENT_FAILED_CREATE: Final = names.EVENT_FAILED_CREATE
+"""Of a child, also where somebody else has its name."""
 EVENT_LWS_DELETED: Final = "LWSDeleted"
 EVENT_BOOTSTRAP_SURGE: Final = "BootstrapSurge"
 EVENT_AVAILABILITY_FALLBACK: Final = "AvailabilityFallback"

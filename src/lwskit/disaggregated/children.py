@@ -17,8 +17,8 @@ from lwskit.disaggregated.placement import placed
 from lwskit.disaggregated.scene import Scene
 from lwskit.disaggregated.spec import Role, SetSpec
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.runtime.objects import Obj, controller_reference
-from lwskit.runtime.plan import Create, OnError
+from lwskit.runtime.objects import Obj, ObjectRef, controller_reference
+from lwskit.runtime.plan import Create, Emit, Event, OnError
 
 OWN_ANNOTATIONS = frozenset(
     {
@@ -98,10 +98,12 @@ def render(scene: Scene, role: Role, *, is_drained: bool) -> Obj:
 def create(scene: Scene, role: Role, *, is_drained: bool = False) -> Create:
     """The action that makes the child of a role; one that is there already is looked at before it is judged."""
     child = render(scene, role, is_drained=is_drained)
+    name = child["metadata"]["name"]
     return Create(
         kind=LEADER_WORKER_SET,
         obj=child,
         why=f"role {role.name} of slice {scene.slice} has no LeaderWorkerSet of revision {scene.revision}",
+        on_failure=_failed(scene, name, f"Failed to create LeaderWorkerSet {name}: {{error}}"),
         errors={"AlreadyExists": OnError.LOOK},
     )
 
@@ -112,6 +114,18 @@ def refused(scene: Scene, name: str, what: str = "adopt") -> str:
         f"LeaderWorkerSet {name} exists but is not controlled by DisaggregatedSet {scene.spec.name}; "
         f"refusing to {what} it"
     )
+
+
+def conflict(scene: Scene, name: str) -> Emit:
+    """The event about it, the same in every pass, so that all of them are counted as one."""
+    note = refused(scene, name)
+    return Emit(event=_failed(scene, name, note), why=note)
+
+
+def _failed(scene: Scene, name: str, note: str) -> Event:
+    related = ObjectRef(lws.API_VERSION, lws.KIND, scene.spec.key.namespace, name)
+    regarding = scene.ref._replace(resource_version="")
+    return Event(regarding, names.EVENT_FAILED_CREATE, names.ACTION_CREATE, note, "Warning", related)
 
 
 def _template(template: Mapping[str, Any], scene: Scene, own: Mapping[str, str]) -> Obj:

@@ -30,9 +30,9 @@ from lwskit.disaggregated.scene import Scene
 from lwskit.disaggregated.spec import SetSpec
 from lwskit.disaggregated.status import Row
 from lwskit.groups.model import DecisionError
-from lwskit.groups.status import stamp
+from lwskit.groups.status import MOMENT, stamp
 from lwskit.runtime.objects import Obj, generation_of, is_controlled_by, is_deleting, key_of, labels_of, uid_of
-from lwskit.runtime.plan import OnError, Patch, Plan
+from lwskit.runtime.plan import OnError, Patch, Plan, UpdateStatus
 from lwskit.runtime.request import DONE, Result
 
 
@@ -91,9 +91,8 @@ def decide(snapshot: Snapshot) -> Pass:
     plans = () if waits else _slices(snapshot, ds, found, own, current, scaled)
     rows = status.rows(found, scaled.targets, own, current, snapshot.partitions)
     conditions = _conditions(snapshot, ds, found, own, status.requested(rows, scaled.targets))
-    write = status.update(ds, rows, conditions)
     result = _wait(f"without a count: {_listed(scaled)}") if waits else DONE
-    told = Plan((write,) if write is not None else (), result)
+    told = _told(snapshot, ds, status.update(ds, rows, conditions), result)
     return Pass(before, False, plans, _scalers(snapshot, found, scaled, rows), told)
 
 
@@ -154,6 +153,17 @@ def _rolled(scene: Scene) -> SlicePlan:
 def _scalers(snapshot: Snapshot, found: SetSpec, scaled: Scaling, rows: Sequence[Row]) -> Plan:
     replicas = {row.part: row.replicas for row in rows}
     return Plan(scaler_status.actions(found.name, scaled.held, replicas, _stamp(snapshot)))
+
+
+def _told(snapshot: Snapshot, ds: Obj, write: UpdateStatus | None, result: Result) -> Plan:
+    """The write of the status, now or, where it only counts and the last one is a moment ago, later."""
+    if write is None:
+        return Plan((), result)
+    left = status.pause(ds.get("status") or {}, write.obj["status"]) - snapshot.status_age
+    if left <= MOMENT:
+        return Plan((write,), result)
+    late = Result(after=left, reason="the status was written a moment ago and would only count otherwise")
+    return Plan((), late if not result.after or result.after > left else result)
 
 
 def _conditions(

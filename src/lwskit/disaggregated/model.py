@@ -5,6 +5,7 @@ Specification: 50 §3, §5, §7.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -106,7 +107,8 @@ class Snapshot:
 
     `children` are the LeaderWorkerSets with the set's name in their label, of any owner, and `scalers` likewise.
     `readiness` is by a child's UID; what is missing there is not known. `partitions` has, also by UID, the groups of
-    the children whose role has sub-roles or that were divided among some before.
+    the children whose role has sub-roles or that were divided among some before. `status_age` is for how many seconds
+    the set's status has not been written.
     """
 
     ds: Obj | None
@@ -115,6 +117,7 @@ class Snapshot:
     readiness: Mapping[str, Readiness] = field(default_factory=dict)
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     now: datetime | None = None
+    status_age: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,7 @@ def _missing(scene: Scene) -> SlicePlan | None:
     Nothing is planned on children that have just been made (50 §7.1 items 3 and 4).
     """
     made: list[Create] = []
+    told: list[Emit] = []
     foreign: list[str] = []
     going: list[str] = []
     for role in scene.spec.roles:
@@ -91,6 +92,7 @@ def _missing(scene: Scene) -> SlicePlan | None:
             made.append(children.create(scene, role, is_drained=True))
         elif not scene.is_own(there):
             foreign.append(children.refused(scene, name))
+            told.append(children.conflict(scene, name))
         elif Child.of(there).is_terminating:
             going.append(f"LeaderWorkerSet {name} is being deleted")
     if made and not scene.current:
@@ -98,7 +100,7 @@ def _missing(scene: Scene) -> SlicePlan | None:
         made[0] = replace(made[0], on_success=_event(scene, names.EVENT_ROLLING_UPDATE_STARTED, note))
     if not (made or foreign or going):
         return None
-    found = _pass(scene, made, "; ".join(going) or "the target gets a LeaderWorkerSet for each role")
+    found = _pass(scene, [*made, *told], "; ".join(going) or "the target gets a LeaderWorkerSet for each role")
     return SlicePlan(found.slice, found.plan, "; ".join(foreign))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from lwskit.api import disaggregated_names as names
 from lwskit.disaggregated import subrole_status
@@ -16,6 +17,7 @@ from lwskit.disaggregated.model import Child, Part
 from lwskit.disaggregated.scene import Targets
 from lwskit.disaggregated.spec import SetSpec
 from lwskit.disaggregated.subrole_groups import Partition
+from lwskit.groups.status import LONGEST_PAUSE, PAUSE
 from lwskit.runtime.objects import Obj, generation_of
 from lwskit.runtime.plan import OnError, UpdateStatus
 
@@ -159,6 +161,26 @@ def with_assignment(
         "lastTransitionTime": kept or now,
     }
     return [new if c is old else c for c in stored] if old else [*others, new]
+
+
+def pause(old: Mapping[str, object], new: Mapping[str, object]) -> float:
+    """Seconds that are to pass between a set's last write of its status and the one from `old` to `new`.
+
+    Groups get ready one after the other: where a status would only count otherwise, that of many groups is not
+    written for each of them.
+    """
+    if _said(old) != _said(new):
+        return 0.0
+    return min(LONGEST_PAUSE, PAUSE * sum(desired for _, desired in _desired(new)))
+
+
+def _said(status: Mapping[str, object]) -> object:
+    """What a status says besides how many groups there are."""
+    return {**status, "roleStatuses": _desired(status)}
+
+
+def _desired(status: Mapping[str, Any]) -> list[tuple[str, int]]:
+    return [(row["name"], row.get("desiredReplicas", 0)) for row in status.get("roleStatuses") or ()]
 
 
 def update(ds: Obj, rows: Sequence[Row], conditions: Sequence[Mapping[str, object]]) -> UpdateStatus | None:

@@ -34,6 +34,7 @@ def decide(scene: Scene) -> SlicePlan:
             actions.append(children.create(scene, role))
         elif not scene.is_own(there):
             faults.append(children.refused(scene, name))
+            actions.append(children.conflict(scene, name))
         elif (child := Child.of(there)).is_terminating:
             waits.append(f"LeaderWorkerSet {name} is being deleted")
         else:

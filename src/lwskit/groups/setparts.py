@@ -32,8 +32,6 @@ from lwskit.runtime.plan import (
 from lwskit.runtime.request import Result
 
 _DELETION_DELAY = 5.0
-_MOMENT = 0.001
-"""Seconds that are not worth another decision."""
 _REVISION = "revision"
 
 
@@ -162,7 +160,7 @@ def status_written(
     if new == old:
         return [], Result()
     wait = status.pause(old, new, spec.replicas(lws)) - snapshot.status_age
-    if wait > _MOMENT:
+    if wait > status.MOMENT:
         return [], Result(after=wait, reason="the status was written a moment ago and would only count otherwise")
     headline = status.headline(wanted)
     changed = event(lws, headline.reason, names.ACTION_UPDATE, status.note(wanted, shown))

@@ -20,6 +20,8 @@ PAUSE = 0.01
 """Seconds for each group between two writes of a status of which the second only counts otherwise: the groups of a
 large set get ready one after the other."""
 LONGEST_PAUSE = 5.0
+MOMENT = 0.001
+"""Seconds that are not worth another decision."""
 _EXCLUSIVE = {
     names.CONDITION_AVAILABLE: (names.CONDITION_PROGRESSING, names.CONDITION_UPDATE_IN_PROGRESS),
     names.CONDITION_PROGRESSING: (names.CONDITION_AVAILABLE,),

@@ -5,15 +5,18 @@ What is decided stands in `lwskit.disaggregated.decide`; this is observing for i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 from lwskit.disaggregated.decide import decide
-from lwskit.disaggregated.model import Pass
+from lwskit.disaggregated.model import Pass, Snapshot
 from lwskit.groups.model import DecisionError
 from lwskit.reconcilers.disaggregated_watches import DisaggregatedWatches, Live
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import LwskitError
 from lwskit.runtime.execute import ROUNDS, Executor
+from lwskit.runtime.objects import Key
 from lwskit.runtime.plan import NeedFresh
 from lwskit.runtime.request import DONE, Request, Result
 
@@ -25,6 +28,8 @@ class DisaggregatedReconciler:
         self._watches = watches
         self._executor = executor
         self._clock = clock
+        self._written: dict[Key, float] = {}
+        """When the status of each set was last written, on the monotonic clock."""
 
     async def __call__(self, request: Request) -> Result:
         """Observe, decide, execute; where an action asks for a look, read live and do it again.
@@ -34,7 +39,7 @@ class DisaggregatedReconciler:
         """
         live, failed = Live(), dict[int, Exception]()
         for left in reversed(range(ROUNDS)):
-            found = decide(self._watches.snapshot(request.key, self._clock.now(), live))
+            found = decide(self._observe(request.key, live))
             first = await self._executor.attempt(found.before)
             if isinstance(first, NeedFresh):
                 if left:
@@ -52,8 +57,15 @@ class DisaggregatedReconciler:
                 else:
                     continue
             results += [Result(requeue=True, reason=look.why) for look in looks.values()]
-            return await self._finish(found, failed, results)
+            return await self._finish(request.key, found, failed, results)
         raise AssertionError("the last round always ends")
+
+    def _observe(self, key: Key, live: Live) -> Snapshot:
+        snapshot = self._watches.snapshot(key, self._clock.now(), live)
+        if snapshot.ds is None:
+            self._written.pop(key, None)
+        age = self._clock.monotonic() - self._written.get(key, -math.inf)
+        return replace(snapshot, status_age=age)
 
     async def _slices(self, found: Pass, failed: dict[int, Exception]) -> tuple[list[Result], dict[int, NeedFresh]]:
         """Carry out the slices that have not failed yet; adds to `failed` those that do."""
@@ -73,7 +85,7 @@ class DisaggregatedReconciler:
                 results.append(result)
         return results, looks
 
-    async def _finish(self, found: Pass, failed: dict[int, Exception], results: list[Result]) -> Result:
+    async def _finish(self, key: Key, found: Pass, failed: dict[int, Exception], results: list[Result]) -> Result:
         errors = [f"slice {number}: {error}" for number, error in failed.items()]
         errors += [f"slice {part.slice}: {part.error}" for part in found.slices if part.error]
         causes: list[Exception] = [*failed.values()]
@@ -83,6 +95,9 @@ class DisaggregatedReconciler:
             except LwskitError as error:
                 errors.append(str(error))
                 causes.append(error)
+            else:
+                if plan is found.status and plan.actions:
+                    self._written[key] = self._clock.monotonic()
         if errors:
             raise DecisionError("; ".join(errors)) from (causes[0] if causes else None)
         return _soonest(results)

@@ -16,7 +16,7 @@ from lwskit.reconcilers.watches import Watches
 from lwskit.runtime.cache.cache import Cache
 from lwskit.runtime.cache.store import Store
 from lwskit.runtime.clock import Clock
-from lwskit.runtime.controller.handler import Event, objects_of
+from lwskit.runtime.controller.handler import Delete, Event, objects_of
 from lwskit.runtime.execute import Fresh
 from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import (
@@ -67,6 +67,15 @@ class DisaggregatedWatches:
             partitions=self.readiness.partitions.all_of(found),
             now=now,
         )
+
+    def waiting_for_name(self, event: Event) -> Iterable[Request]:
+        """The DisaggregatedSets that may have waited for the name of a LeaderWorkerSet that is gone."""
+        if not isinstance(event, Delete):
+            return
+        namespace, name = key_of(event.obj)
+        for ds in self.sets.store.list(namespace):
+            if name.startswith(ds["metadata"]["name"] + "-"):
+                yield Request(namespace, ds["metadata"]["name"], names.KIND)
 
     def sets_of_pod(self, event: Event) -> Iterable[Request]:
         """The DisaggregatedSet that a pod belongs to, if its child's groups are divided among sub-roles (50 §13)."""

@@ -110,6 +110,7 @@ def disaggregated_controller(
     builder = Builder(reconciler, clock=clock, rng=rng, name=disaggregated_names.CONTROLLER)
     builder.for_(watches.sets)
     builder.watches(watches.children, set_of_child)
+    builder.watches(watches.children, watches.waiting_for_name)
     builder.watches(watches.scalers, set_of_child)
     builder.watches(watches.pods, watches.sets_of_pod)
     return builder.build(concurrency=concurrency, debounce=SETTLE)

@@ -11,7 +11,14 @@ from lwskit.disaggregated.kinds import DISAGGREGATED_SET
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.objects import Obj
 from lwskit.testing.cluster import Runnable, TestCluster
-from tests.scenarios.disaggregated.support import DisaggregatedSets, own_labels, replicas_of, two_roles, written_about
+from tests.scenarios.disaggregated.support import (
+    DisaggregatedSets,
+    own_labels,
+    replicas_of,
+    revision_of,
+    two_roles,
+    written_about,
+)
 from tests.scenarios.manager import manager
 from tests.scenarios.support import set_object
 
@@ -105,7 +112,7 @@ async def test_a_set_without_mark_whose_children_exist(cluster: TestCluster, set
         await sets.ready()
 
         async def retired() -> None:
-            assert await sets.revisions() == {legacy}
+            assert {revision_of(child) for child in (await sets.all_children()).values()} == {legacy}
 
         await sets.eventually(retired)
     uids = await cluster.uids(LEADER_WORKER_SET)

@@ -146,3 +146,6 @@ def test_names_and_the_action():
     action = children.create(look, look.spec.roles[0])
     assert action.errors == {"AlreadyExists": OnError.LOOK}
     assert "role prefill of slice 0" in action.why
+    assert action.on_failure is not None
+    assert action.on_failure.note == "Failed to create LeaderWorkerSet chat-0-1a2b3c4d-prefill: {error}"
+    assert action.on_failure.type == "Warning"

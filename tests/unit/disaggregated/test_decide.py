@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from lwskit.disaggregated.decide import decide, named, owned
 from lwskit.disaggregated.model import Pass, Snapshot
 from lwskit.groups.model import DecisionError
 from lwskit.runtime.objects import Obj
-from lwskit.runtime.plan import Create, Delete, Patch, UpdateStatus
+from lwskit.runtime.plan import Create, Delete, Emit, Patch, UpdateStatus
 from tests.unit.disaggregated.scenes import NOW, child_object, ds_object, role
 
 MARKER = "disaggregatedset.x-k8s.io/revision-hash-version"
@@ -108,7 +109,7 @@ def test_children_of_a_former_set_of_that_name_are_no_children():
     assert found.before.actions == ()
     (part,) = found.slices
     assert part.error.count("refusing to adopt it") == 2
-    assert part.plan.actions == ()
+    assert [type(action) for action in part.plan.actions] == [Emit, Emit]
 
 
 def test_without_a_count_no_workload_changes():
@@ -145,3 +146,16 @@ def test_names_that_a_pass_needs_to_know():
     assert named(None, ()) == ((), ())
     assert named({**ds, "spec": {}}, ()) == ((), ())
     assert named(without_marker(), ()).children == ()
+
+
+def test_a_status_of_a_moment_ago_waits_if_it_only_counts():
+    (write,) = run(DS, children()).status.actions
+    assert isinstance(write, UpdateStatus)
+    told = {**write.obj["status"], "roleStatuses": [dict(row) for row in write.obj["status"]["roleStatuses"]]}
+    told["roleStatuses"][0]["replicas"] = 7
+    snapshot = Snapshot({**DS, "status": told}, tuple(children()), now=NOW, status_age=0.01)
+    found = decide(snapshot)
+    assert found.status.actions == ()
+    assert 0.01 < found.status.result.after <= 0.03
+    (again,) = decide(replace(snapshot, status_age=0.03)).status.actions
+    assert isinstance(again, UpdateStatus)

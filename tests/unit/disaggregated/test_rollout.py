@@ -102,14 +102,16 @@ def test_while_a_child_of_the_target_is_being_deleted_nothing_is_drained_or_aske
 
 
 def test_what_somebody_else_has_under_the_name_of_a_child_fails_the_pass() -> None:
-    """50 §18, §23 line 55: nothing is done to it."""
+    """50 §18, §23 line 55: nothing is done to it, and an event tells."""
     foreign = child_object("decode", 7, owner="of another")
     plan = world(*old(4, 2), target(0, 0)[0], foreign).decided()
     assert plan.error == (
         f"LeaderWorkerSet {of(REVISION, 'decode')} exists but is not controlled by DisaggregatedSet chat; "
         "refusing to adopt it"
     )
-    assert plan.plan.actions == ()
+    (told,) = plan.plan.actions
+    assert isinstance(told, Emit)
+    assert (told.event.reason, told.event.note) == ("FailedCreate", plan.error)
 
 
 def test_what_an_old_child_was_meant_to_have_is_restored_with_a_warning() -> None:

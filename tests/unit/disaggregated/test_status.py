@@ -144,3 +144,20 @@ def test_the_status_is_written_only_if_it_changes():
     assert first.obj["spec"] == DS["spec"]
     assert status.update(first.obj, done, conditions) is None
     assert status.update(first.obj, [Row(Part("a"), 1, 1, 0, 1)], conditions) is not None
+
+
+def test_a_status_that_only_counts_waits_a_moment():
+    """Sets of many groups are not told of group by group; what else changes is told at once."""
+    before = status.update(DS, [Row(Part("a"), 100, 1, 1, 1)], status.merged([], PROGRESSING, 1, NOW))
+    after = status.update(DS, [Row(Part("a"), 100, 2, 1, 1)], status.merged([], PROGRESSING, 1, NOW))
+    assert before is not None
+    assert after is not None
+    old, new = before.obj["status"], after.obj["status"]
+    assert status.pause(old, new) == 1.0
+    assert status.pause({}, new) == 0.0
+    assert status.pause(old, {**new, "observedGeneration": 2}) == 0.0
+    assert status.pause(old, {**new, "conditions": []}) == 0.0
+    more = [{**new["roleStatuses"][0], "desiredReplicas": 900}]
+    assert status.pause(old, {**new, "roleStatuses": more}) == 0.0
+    large = {**old, "roleStatuses": more}
+    assert status.pause(large, {**large, "roleStatuses": [{**more[0], "replicas": 3}]}) == 5.0

@@ -6,7 +6,7 @@ import pytest
 
 from lwskit.disaggregated import slices, steady
 from lwskit.disaggregated.model import Child, Readiness
-from lwskit.runtime.plan import Create, Delete, OnError, Patch
+from lwskit.runtime.plan import Create, Delete, Emit, OnError, Patch
 from lwskit.runtime.request import DONE
 from tests.unit.disaggregated.scenes import child_object, ds_object, role, scene
 
@@ -103,9 +103,11 @@ def test_a_child_of_somebody_else_is_neither_scaled_nor_taken():
         "LeaderWorkerSet chat-0-1a2b3c4d-decode exists but is not controlled by DisaggregatedSet chat; "
         "refusing to adopt it"
     )
-    (create,) = found.plan.actions
+    create, told = found.plan.actions
     assert isinstance(create, Create)
     assert create.obj["metadata"]["name"] == "chat-0-1a2b3c4d-prefill"
+    assert isinstance(told, Emit)
+    assert (told.event.reason, told.event.type, told.event.note) == ("FailedCreate", "Warning", found.error)
 
 
 def test_the_successor_of_a_child_waits_for_its_name():
