@@ -334,7 +334,7 @@ async def test_sub_roles(cluster: TestCluster):
 
 
 async def test_what_the_schema_says_of_sub_roles(cluster: TestCluster):
-    """50 §1.1, §23 line 9: one to 32 with different names, and who is counted by another has no count."""
+    """50 §23 line 9: one to 32 with different names, and who is counted by another has no count."""
     at = "spec.roles[0].subRoles"
     assert await by_schema(cluster, subroles()) == f"{at}: Invalid value: 0: {at} in body should have at least 1 items"
     many = await by_schema(cluster, subroles(*(sub(f"s{i}", 1) for i in range(33))))

@@ -52,7 +52,8 @@ def test_nothing_is_immutable() -> None:
     assert ask(PATH, old, new).allowed
 
 
-def test_7_warnings_are_shown_whatever_the_outcome() -> None:
+def test_warnings_are_shown_whatever_the_outcome() -> None:
+    """50 §23 line 7: of what is stored and of what is refused."""
     told = 'role "prefill" sets scaling.mode: External and spec.replicas: 3'
     accepted = ask(PATH, ds(external(replicas=3)))
     assert accepted.allowed
@@ -84,7 +85,8 @@ def test_another_kind_is_no_disaggregated_set() -> None:
     )
 
 
-def test_8_a_role_with_sub_roles_through_a_review() -> None:
+def test_a_role_with_sub_roles_through_a_review() -> None:
+    """50 §23 line 8: refused, and warned of its count."""
     answer = ask(PATH, ds(subroles(sub("a"), scaling={"mode": "Static"}, replicas=2)))
     detail = "parent scaling must be omitted when subRoles is present"
     assert refused(answer) == f"spec.roles[0].scaling: Forbidden: {detail}"

@@ -56,11 +56,13 @@ def test_a_plain_set_is_fine() -> None:
 
 
 @pytest.mark.parametrize("strategy", [None, {}, {"type": ""}, {"type": "RollingUpdate"}])
-def test_3_the_only_strategy(strategy: dict[str, Any] | None) -> None:
+def test_the_only_strategy(strategy: dict[str, Any] | None) -> None:
+    """50 §23 line 3: RollingUpdate, said or not."""
     assert faults(role(rolloutStrategy=strategy)) == []
 
 
-def test_3_another_strategy_and_a_partition_are_both_refused() -> None:
+def test_another_strategy_and_a_partition_are_both_refused() -> None:
+    """50 §23 line 3: one error for each."""
     both = {"type": "Recreate", "rollingUpdateConfiguration": {"partition": 1}}
     assert faults(role(), role("decode", rolloutStrategy=both)) == [
         'spec.roles[1].spec.rolloutStrategy.type: Unsupported value: "Recreate": supported values: "RollingUpdate", ""',
@@ -116,7 +118,8 @@ def test_amounts(config: dict[str, Any], texts: list[str]) -> None:
         ({"maxSurge": 0, "maxUnavailable": 0}, None, None),
     ],
 )
-def test_4_something_must_be_able_to_move(config: dict[str, Any], replicas: int | None, shown: str | None) -> None:
+def test_something_must_be_able_to_move(config: dict[str, Any], replicas: int | None, shown: str | None) -> None:
+    """50 §23 line 4: both 0 for the groups that there are."""
     wanted = [] if shown is None else [f"{PACE.format(0)}.maxUnavailable: {STUCK.format(shown)}"]
     assert faults(role(replicas=replicas, **rolling(**config))) == wanted
 
@@ -135,7 +138,8 @@ def test_the_replicas_of_sub_roles_count() -> None:
 # Labels, restarts and identity ----------------------------------------------------------------------------------------
 
 
-def test_8_a_reserved_label() -> None:
+def test_a_reserved_label() -> None:
+    """50 §23 line 8: on the role and on both templates."""
     found = faults(
         role(metadata={"labels": {SUBROLE: "a", "b": "c"}}),
         role("decode", {"workerTemplate": labelled(**{SUBROLE: ""}), "leaderTemplate": labelled(**{SUBROLE: "x"})}),
@@ -172,7 +176,8 @@ def test_groups_are_refused_for_what_they_are_refused_for_in_a_set_of_their_own(
 # Sub-roles and scaling ------------------------------------------------------------------------------------------------
 
 
-def test_8_scaling_is_said_of_sub_roles_or_of_their_role() -> None:
+def test_scaling_is_said_of_sub_roles_or_of_their_role() -> None:
+    """50 §23 line 8: whatever the scaling says."""
     detail = "Forbidden: parent scaling must be omitted when subRoles is present"
     for scaling in ({"mode": "External"}, {"mode": "Static"}, {}):
         assert faults(subroles(sub("a"), scaling=scaling)) == [f"spec.roles[0].scaling: {detail}"]
@@ -188,7 +193,8 @@ def test_sub_roles_that_ask_for_too_much_together() -> None:
     assert path not in " ".join(faults(subroles(sub("a", most), sub("b", mode="External"))))
 
 
-def test_7_more_slices_than_one_have_no_scaler() -> None:
+def test_more_slices_than_one_have_no_scaler() -> None:
+    """50 §23 line 7: neither for roles nor for sub-roles."""
     assert faults(external(), slices=1) == []
     assert faults(role(), slices=2) == []
     assert faults(role(), external("decode"), slices=2) == [ONE_SLICE]
@@ -196,7 +202,8 @@ def test_7_more_slices_than_one_have_no_scaler() -> None:
     assert faults(subroles(sub("a"), sub("b", mode="Static")), slices=2) == []
 
 
-def test_7_the_name_of_a_scaler_is_too_long() -> None:
+def test_the_name_of_a_scaler_is_too_long() -> None:
+    """50 §23 line 7: of 254 characters, where there is a scaler."""
     name = "c" * 246
     scaler = f"{name}-prefill"
     assert len(scaler) == 254
@@ -209,7 +216,8 @@ def test_7_the_name_of_a_scaler_is_too_long() -> None:
     assert told in faults(subroles(sub("a"), sub("x", mode="External")), name=name)
 
 
-def test_8_two_scalers_of_one_name() -> None:
+def test_two_scalers_of_one_name() -> None:
+    """50 §23 line 8: the later one is told of the earlier."""
     found = faults(external("model-a"), subroles(sub("a", mode="External"), name="model"))
     detail = f"generated scaler name collides with {NAME.format(0)}"
     assert found == [f'spec.roles[1].subRoles[0].name: Invalid value: "a": {detail}']
@@ -259,14 +267,16 @@ def too_long(name: str, length: int, limit: int, index: int = 0) -> str:
         (29, {}, {"subRoles": [sub("a", 2**31 - 1), sub("b", mode="External")]}),
     ],
 )
-def test_5_names_that_are_made_of_the_set_and_the_role(limit: int, spec: dict[str, Any], more: dict[str, Any]) -> None:
+def test_names_that_are_made_of_the_set_and_the_role(limit: int, spec: dict[str, Any], more: dict[str, Any]) -> None:
+    """50 §23 line 5: 63 characters are fine and 64 are not."""
     for length in (limit, limit + 1):
         name = "r" * (length - len("chat"))
         found = faults(role(name, **more), role("d"), **spec)
         assert found == ([] if length == limit else [too_long(name, 64, limit)])
 
 
-def test_5_every_role_is_told() -> None:
+def test_every_role_is_told() -> None:
+    """50 §23 line 5: each with its own length."""
     name = "d" * 43
     assert faults(name=name) == [too_long("prefill", 75, 38), too_long("decode", 74, 38, index=1)]
 
@@ -285,7 +295,8 @@ def test_names_that_no_child_can_have() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ExclusiveSlice", "ExclusiveTopology"])
-def test_6_a_policy_needs_a_topology(kind: str) -> None:
+def test_a_policy_needs_a_topology(kind: str) -> None:
+    """50 §23 line 6: both policies that place anything."""
     wanted = ["spec.placementPolicy.topology: Required value: topology is required when type is not None"]
     assert faults(placementPolicy={"type": kind}) == wanted
     assert faults(placementPolicy={"type": kind, "topology": ""}) == wanted
@@ -293,7 +304,8 @@ def test_6_a_policy_needs_a_topology(kind: str) -> None:
 
 
 @pytest.mark.parametrize("policy", [None, {}, {"type": "None"}, {"type": ""}, {"topology": "rack"}])
-def test_6_no_policy_needs_nothing(policy: dict[str, Any] | None) -> None:
+def test_no_policy_needs_nothing(policy: dict[str, Any] | None) -> None:
+    """50 §23 line 6: the annotation alone is fine."""
     assert faults(role(metadata={"annotations": {GROUP: "rack"}}), placementPolicy=policy) == []
 
 
@@ -302,7 +314,8 @@ POLICY = {"type": "ExclusiveSlice", "topology": "rack"}
 
 @pytest.mark.parametrize("key", [GROUP, SUBGROUP])
 @pytest.mark.parametrize("where", ["metadata", "leaderTemplate", "workerTemplate"])
-def test_6_a_topology_of_the_role_itself(key: str, where: str) -> None:
+def test_a_topology_of_the_role_itself(key: str, where: str) -> None:
+    """50 §23 line 6: both annotations at each of three places."""
     asking = role(metadata=noted(key)["metadata"]) if where == "metadata" else role(template={where: noted(key)})
     detail = (
         f'Forbidden: the "{key}" annotation must not be combined with a non-None spec.placementPolicy.type '
@@ -312,7 +325,8 @@ def test_6_a_topology_of_the_role_itself(key: str, where: str) -> None:
     assert faults(role("decode"), asking) == []
 
 
-def test_6_one_error_for_each_role_the_group_first() -> None:
+def test_one_error_for_each_role_the_group_first() -> None:
+    """50 §23 line 6: the first key that is found."""
     every = {"workerTemplate": noted(GROUP), "leaderTemplate": noted(SUBGROUP)}
     asking = role(template=every, metadata={"annotations": {SUBGROUP: "x"}})
     found = faults(asking, asking, placementPolicy={"type": "ExclusiveTopology", "topology": "rack"})
@@ -347,7 +361,8 @@ def test_all_errors_are_collected_in_the_order_of_the_rules() -> None:
     ]
 
 
-def test_7_warnings() -> None:
+def test_warnings() -> None:
+    """50 §23 line 7: a count that nobody reads."""
     assert warnings(ds(external(replicas=3), external("decode", replicas=1), role("encode", replicas=5))) == [
         'role "prefill" sets scaling.mode: External and spec.replicas: 3 — spec.replicas is ignored; '
         'drive replicas via DisaggregatedSetRoleScaler "chat-prefill" instead'
