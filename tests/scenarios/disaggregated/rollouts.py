@@ -1,0 +1,184 @@
+"""What the scenarios of rollouts share: how the revisions of a set stand, one write after the other, and pods of some
+revisions that become ready while others do not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from lwskit.api import disaggregated_names as names
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.runtime.errors import Conflict, NotFound
+from lwskit.runtime.kinds import POD
+from lwskit.runtime.objects import Obj, is_deleting, is_true, labels_of
+from lwskit.testing.observer import Observer
+from tests.scenarios.disaggregated.support import DisaggregatedSets, replicas_of, revision_of
+
+Stand = dict[str, dict[str, int]]
+"""The groups that children ask for, by revision and role."""
+
+
+@asynccontextmanager
+async def ready_but(sets: DisaggregatedSets, *revisions: str, ending: str = "") -> AsyncIterator[None]:
+    """Inside the block all pods become ready soon after they appear, but those of these revisions, and those whose
+    name has that ending."""
+
+    async def play() -> None:
+        while True:
+            for pod in await sets.cluster.list(POD):
+                name = pod["metadata"]["name"]
+                is_spared = labels_of(pod).get(names.REVISION_LABEL) in revisions or (ending and name.endswith(ending))
+                if is_spared or is_deleting(pod) or is_true(pod, "Ready") or pod["spec"].get("schedulingGates"):
+                    continue
+                try:
+                    await sets.cluster.kubelet.ready(name)
+                except (NotFound, Conflict):
+                    continue
+            await asyncio.sleep(0.1)
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(play(), name="partial-kubelet")
+        try:
+            yield
+        finally:
+            task.cancel()
+
+
+@asynccontextmanager
+async def ready_together(sets: DisaggregatedSets) -> AsyncIterator[None]:
+    """Inside the block pods become ready, as soon as all are there that children of size 1 ask for, and the manager
+    learns of all of them at once: then the steps of a rollout do not depend on which role is faster."""
+    cluster = sets.cluster
+
+    async def play() -> None:
+        while True:
+            children = (await sets.children()).values()
+            pods = [pod for pod in await cluster.list(POD) if not is_deleting(pod)]
+            if len(pods) == sum(map(replicas_of, children)):
+                unready = [pod["metadata"]["name"] for pod in pods if not is_true(pod, "Ready")]
+                with cluster.hold_watches():
+                    for name in unready:
+                        try:
+                            await cluster.kubelet.ready(name)
+                        except (NotFound, Conflict):
+                            continue
+            await asyncio.sleep(0.1)
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(play(), name="kubelet-of-all")
+        try:
+            yield
+        finally:
+            task.cancel()
+
+
+@dataclass(slots=True)
+class Story:
+    """All that the children of one slice asked for, write by write; those that are being deleted are gone."""
+
+    stands: list[Stand] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, observer: Observer, before: Stand, slice: int = 0) -> Story:
+        """What an observer of LeaderWorkerSets has seen since the revisions stood as `before`.
+
+        Fails where a child begins to be deleted while another one of its revision still asks for groups.
+        """
+        story, now = cls([_copied(before)]), _copied(before)
+        for change in observer.changes:
+            if labels_of(change.obj).get(names.SLICE_LABEL) != str(slice):
+                continue
+            revision, role = revision_of(change.obj), labels_of(change.obj)[names.ROLE_LABEL]
+            if change.type == "DELETED" or is_deleting(change.obj):
+                assert not any(now.get(revision, {}).values()), f"{revision} is deleted at {now[revision]}"
+                now.get(revision, {}).pop(role, None)
+                if not now.get(revision, True):
+                    del now[revision]
+            else:
+                now.setdefault(revision, {})[role] = replicas_of(change.obj)
+            if now != story.stands[-1]:
+                story.stands.append(_copied(now))
+        return story
+
+    def rows(self, revision: str, roles: Sequence[str]) -> list[tuple[int, ...]]:
+        """How one revision stood, role by role, without repetitions in a row; without a child there are no groups."""
+        found: list[tuple[int, ...]] = []
+        for stand in self.stands:
+            row = tuple(stand.get(revision, {}).get(role, 0) for role in roles)
+            if not found or found[-1] != row:
+                found.append(row)
+        return found
+
+    def follows(self, steps: Sequence[Sequence[int]], columns: Sequence[tuple[str, str]]) -> None:
+        """Fails unless the children went exactly through these steps.
+
+        A step is a number for each column, a revision and a role. Within a step what shrinks comes first.
+        """
+        at = 0
+        for stand in self.stands:
+            row = tuple(stand.get(revision, {}).get(role, 0) for revision, role in columns)
+            if row == tuple(steps[at]):
+                continue
+            assert at + 1 < len(steps), f"{row} comes after the last step"
+            if row == tuple(steps[at + 1]):
+                at += 1
+                continue
+            before, after = steps[at], steps[at + 1]
+            assert all(n in (b, a) for n, b, a in zip(row, before, after, strict=True)), f"{row}: {before} → {after}"
+            drained = all(n == a for n, b, a in zip(row, before, after, strict=True) if a < b)
+            grown = any(n == a != b for n, b, a in zip(row, before, after, strict=True) if a > b)
+            assert drained or not grown, f"{row}: something grows before all has shrunk in {before} → {after}"
+        assert at == len(steps) - 1, f"the story ends at {steps[at]}, not {steps[-1]}"
+
+
+def _copied(stand: Stand) -> Stand:
+    return {revision: dict(counts) for revision, counts in stand.items()}
+
+
+async def stand_of(sets: DisaggregatedSets, slice: int = 0) -> Stand:
+    """How the children of a slice that stay stand now."""
+    found: Stand = {}
+    for (number, revision, role), count in (await sets.sizes()).items():
+        if number == slice:
+            found.setdefault(revision, {})[role] = count
+    return found
+
+
+async def newest(sets: DisaggregatedSets, *known: str) -> str:
+    """Wait for the one revision that is none of those known."""
+
+    async def found() -> str:
+        unknown = await sets.revisions() - {*known}
+        assert len(unknown) == 1
+        return unknown.pop()
+
+    return await sets.cluster.eventually(found)
+
+
+async def stands(sets: DisaggregatedSets, revision: str, slice: int = 0, **counts: int) -> None:
+    """Wait until the children of a revision ask for these groups, by role."""
+
+    async def check() -> None:
+        assert (await stand_of(sets, slice)).get(revision) == counts
+
+    await sets.cluster.eventually(check)
+
+
+async def finished(sets: DisaggregatedSets, revision: str = "") -> None:
+    """Wait until children of one revision only are left, of this one if it is told; others may be about to go."""
+
+    async def check() -> None:
+        found = await sets.revisions()
+        assert len(found) == 1
+        assert revision in ("", *found)
+
+    await sets.cluster.eventually(check)
+
+
+def children_of(observer: Observer, revision: str) -> Iterator[Obj]:
+    """The children of a revision each time that one of them changed."""
+    for change in observer.changes:
+        if change.obj["kind"] == LEADER_WORKER_SET.kind and revision_of(change.obj) == revision:
+            yield change.obj

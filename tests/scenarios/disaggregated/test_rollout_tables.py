@@ -1,0 +1,75 @@
+"""The planner's tables on a whole cluster: the children go through exactly these steps (specification: 50 §9)."""
+
+from __future__ import annotations
+
+import pytest
+
+from lwskit.api import disaggregated_names as names
+from lwskit.api import names as base
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.runtime.objects import Obj
+from lwskit.testing.cluster import TestCluster
+from tests.planner_cases import Rollout, rollouts
+from tests.scenarios.disaggregated.rollouts import Story, finished, newest, ready_together, stand_of
+from tests.scenarios.disaggregated.support import DisaggregatedSets, role, rolling
+
+SHOWN = ("r01", "r02", "r08", "r12", "r13", "r14", "r23", "r24", "r25")
+"""Those whose limits let no role have more than one group that is not Ready yet (with others the next step may come
+before the groups of the last one are Ready), and whose steps lead on as they do even if one is cut in two."""
+WHOLE = ("r18", "r19", "r26")
+"""Those whose steps must be taken whole."""
+CASES = {case.id: case for case in rollouts()}
+FORMS: dict[str, Obj] = {
+    "alone": {"size": 1},
+    "groups": {"size": 2},
+    "hash": {"size": 2, "spec": {"groupIdentity": base.IDENTITY_HASH}},
+}
+
+
+def roles_of(case: Rollout, counts: tuple[int, ...], image: str, form: Obj) -> list[Obj]:
+    """The roles of a case that have groups, with its limits."""
+    found: list[Obj] = []
+    for name, count, surge, unavailable in zip(case.roles, counts, case.max_surge, case.max_unavailable, strict=True):
+        if count:
+            spec = {**rolling(surge, unavailable), **form.get("spec", {})}
+            found.append(role(name, count, image=image, size=form["size"], spec=spec))
+    return found
+
+
+async def play(cluster: TestCluster, sets: DisaggregatedSets, case: Rollout, form: Obj) -> None:
+    """Let the rollout of a case take its course, and compare its steps."""
+    await sets.running(*roles_of(case, case.old, "img:v1", form))
+    (old,) = await sets.revisions()
+    before = await stand_of(sets)
+    kubelet = ready_together(sets) if form["size"] == 1 else cluster.kubelet.playing()
+    async with cluster.observe(LEADER_WORKER_SET) as observer, kubelet:
+        await sets.set_roles(*roles_of(case, case.new, "img:v2", form))
+        new = await newest(sets, old)
+        await finished(sets, new)
+    steps = [(*step.old, *step.target) for step in case.steps]
+    columns = [(revision, name) for revision in (old, new) for name in case.roles]
+    Story.of(observer, before).follows(steps, columns)
+    await sets.has_event("RollingUpdateCompleted", f"Completed rolling update to revision {new}")
+    reasons = await sets.reasons()
+    assert reasons.count(names.EVENT_ROLLING_UPDATE_STARTED) == 1
+    assert reasons.count(names.EVENT_ROLLING_UPDATE_COMPLETED) == 1
+    assert (names.EVENT_BOOTSTRAP_SURGE in reasons) is any(step.bootstrap_surge for step in case.steps)
+
+
+@pytest.mark.parametrize("case", SHOWN)
+async def test_a_rollout_takes_the_steps_of_its_table(cluster: TestCluster, sets: DisaggregatedSets, case: str) -> None:
+    """50 §23 lines 26, 28, 34, 36: in every step what shrinks is written first."""
+    await play(cluster, sets, CASES[case], FORMS["alone"])
+
+
+@pytest.mark.virtual_only("a step is cut in two when a write meets that of a status, and the next one is another one")
+@pytest.mark.parametrize("case", WHOLE)
+async def test_a_step_drains_and_grows(cluster: TestCluster, sets: DisaggregatedSets, case: str) -> None:
+    """50 §23 lines 26, 28, 35: both in one pass."""
+    await play(cluster, sets, CASES[case], FORMS["alone"])
+
+
+@pytest.mark.parametrize("form", ["groups", "hash"])
+async def test_whatever_the_groups_are(cluster: TestCluster, sets: DisaggregatedSets, form: str) -> None:
+    """50 §7.5: groups of several pods count when they are whole, in either mode."""
+    await play(cluster, sets, CASES["r12"], FORMS[form])
