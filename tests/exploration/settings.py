@@ -23,13 +23,28 @@ LOST = "a deletion that only the stopped process saw"
 together."""
 
 
+SIZES = (
+    names.REPLICAS_ANNOTATION,
+    disaggregated_names.INITIAL_REPLICAS_ANNOTATION,
+    disaggregated_names.INITIAL_SUBROLE_REPLICAS_ANNOTATION,
+    disaggregated_names.SUBROLE_REPLICAS_ANNOTATION,
+    disaggregated_names.SUBROLE_PLAN_ANNOTATION,
+    disaggregated_names.SCALE_DOWN_PENDING_ANNOTATION,
+)
+"""Annotations of a leader StatefulSet that tell of its size, some of them its set's."""
+
+
 def playing(cluster: TestCluster) -> AbstractAsyncContextManager[object]:
     """A kubelet that makes every pod ready."""
     return cluster.kubelet.playing()
 
 
 def normalise(obj: Obj) -> Obj:
-    """A set's conditions that are False say the same as those that are missing, but for Degraded."""
+    """A set's conditions that are False say the same as those that are missing, but for Degraded. A revision of a
+    StatefulSet keeps what that noted of sizes when it was made, which may be before or after it has grown."""
+    if obj.get("kind") == CONTROLLER_REVISION.kind:
+        notes = {k: v for k, v in annotations_of(obj).items() if k not in SIZES}
+        return {**obj, "metadata": {**obj["metadata"], "annotations": notes}}
     if obj.get("kind") in (names.KIND, disaggregated_names.KIND) and obj.get("status"):
         status = obj["status"]
         kept = [c for c in status.get("conditions") or () if c["status"] == "True" or c["type"] == "Degraded"]
@@ -94,7 +109,7 @@ def normalise_drawn(obj: Obj) -> Obj:
         return {**obj, "metadata": {**obj["metadata"], "annotations": notes}}
     if obj.get("kind") == CONTROLLER_REVISION.kind:
         labels = {k: v for k, v in labels_of(obj).items() if k != "controller.kubernetes.io/hash"}
-        return {**obj, "metadata": {**obj["metadata"], "labels": labels}}
+        return normalise({**obj, "metadata": {**obj["metadata"], "labels": labels}})
     return normalise(obj)
 
 
