@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lwskit.api import crds, names
+from lwskit.api import crds, disaggregated_names, names
 from lwskit.backends.registry import Backends
 from lwskit.backends.statefulset import StatefulSetLeaders, StatefulSetWorkers
+from lwskit.disaggregated.kinds import DISAGGREGATED_SET
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.ports import PolicyRule
 from lwskit.manager import inprocess, manifests
@@ -23,6 +24,7 @@ from lwskit.runtime.kinds import NAMESPACE, POD
 from lwskit.runtime.objects import Obj, is_true
 from lwskit.testing.cluster import ClusterOptions, TestCluster
 from lwskit.testing.interceptors import Interceptor
+from tests.dsobjects import ds, external, role, sub, subroles
 
 ROOT = Path(__file__).parents[3]
 CONFIG = ROOT / "config"
@@ -179,6 +181,28 @@ async def elected(cluster: TestCluster) -> AsyncIterator[Interceptor]:
     assert running.cancelled() or running.exception() is None
 
 
+async def lives_disaggregated(cluster: TestCluster) -> None:
+    """A DisaggregatedSet with a scaler, sub-roles and Hash mode: made, rolled, shrunk, and with a role less."""
+    shares = subroles(sub("a", 2), sub("b", 1), name="decode", groupIdentity="Hash")
+    roles = [external(), shares, role("encode", replicas=2)]
+    await cluster.create(DISAGGREGATED_SET, ds(*roles) | {"metadata": {"name": "chat"}})
+
+    async def done(count: int) -> None:
+        live = await cluster.get(DISAGGREGATED_SET, "chat")
+        assert is_true(live, "Available"), live.get("status")
+        assert live["status"]["observedGeneration"] == live["metadata"]["generation"]
+        assert len(await cluster.list(LEADER_WORKER_SET, f"{disaggregated_names.NAME_LABEL}=chat")) == count
+
+    await cluster.eventually(lambda: done(3))
+    for changed in roles:
+        changed["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["containers"][0]["image"] = "b"
+    await cluster.patch(DISAGGREGATED_SET, "chat", {"spec": {"roles": roles}})
+    await cluster.eventually(lambda: done(3))
+    shares["subRoles"] = [sub("a", 1), sub("b", 1)]
+    await cluster.patch(DISAGGREGATED_SET, "chat", {"spec": {"roles": [role(), shares]}})
+    await cluster.eventually(lambda: done(2))
+
+
 @pytest.mark.virtual_only("it looks at the requests of a manager in this process")
 async def test_the_roles_allow_all_that_the_manager_does(cluster: TestCluster) -> None:
     await cluster.client.create(NAMESPACE, {"metadata": {"name": DEFAULT_NAMESPACE}})
@@ -203,6 +227,7 @@ async def test_the_roles_allow_all_that_the_manager_does(cluster: TestCluster) -
                 spec["networkConfig"] = {"subdomainPolicy": names.SUBDOMAIN_UNIQUE_PER_REPLICA}
             await cluster.create(LEADER_WORKER_SET, {"metadata": {"name": name, "annotations": notes}, "spec": spec})
             await cluster.eventually(lambda name=name: available(name))
+        await lives_disaggregated(cluster)
         await cluster.delete(POD, "own-0-1")
         changed = {"spec": {"containers": [{"name": "c", "image": "b"}]}}
         await cluster.patch(LEADER_WORKER_SET, "own", {"spec": {"leaderWorkerTemplate": {"workerTemplate": changed}}})
@@ -225,4 +250,9 @@ async def test_the_roles_allow_all_that_the_manager_does(cluster: TestCluster) -
         ("coordination.k8s.io", "leases", "update", DEFAULT_NAMESPACE),
         ("events.k8s.io", "events", "create", "test"),
         (names.GROUP, "leaderworkersets/status", "update", "test"),
+        (names.GROUP, "leaderworkersets", "create", "test"),
+        (names.GROUP, "leaderworkersets", "delete", "test"),
+        (disaggregated_names.GROUP, "disaggregatedsets", "patch", "test"),
+        (disaggregated_names.GROUP, "disaggregatedsetrolescalers", "create", "test"),
+        (disaggregated_names.GROUP, "disaggregatedsetrolescalers", "delete", "test"),
     } <= asked
