@@ -13,12 +13,15 @@ from typing import Any
 import orjson
 
 from lwskit.embedded import rules
+from lwskit.embedded.cel.cost import MOST, Extent
 from lwskit.embedded.cel.types import Type
 from lwskit.embedded.failures import FieldError, forbidden_field, invalid_value, not_supported, required, shown
-from lwskit.embedded.rule_values import escape, type_of
+from lwskit.embedded.rule_values import escape, extent_of, times_at_most, type_of
 from lwskit.embedded.schema import EMBEDDED, RULES, Schema
 
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
+_RULE_LIMIT, _ALL_LIMIT = 10_000_000, 100_000_000
+"""What one expression may cost, and all of a definition together."""
 _LINES = re.compile(r"[\n\r]")
 
 
@@ -34,8 +37,8 @@ def _errors(text: bytes, where: str) -> tuple[FieldError, ...]:
     if nested:
         return tuple(nested)
     found = _Found()
-    _visit(schema, where, None, True, "", found)
-    return (*found.plain, *found.expressions)
+    _visit(schema, where, None, True, "", 1, found)
+    return (*found.plain, *found.expressions, *_too_much(found, where))
 
 
 class _Found:
@@ -44,6 +47,8 @@ class _Found:
     def __init__(self) -> None:
         self.plain: list[FieldError] = []
         self.expressions: list[FieldError] = []
+        self.costs: list[tuple[int, str]] = []
+        """What each expression may cost, and its path."""
 
 
 def _nested(schema: Any, where: str) -> Iterator[FieldError]:
@@ -75,25 +80,28 @@ def _any_rule(schema: Any, where: str) -> Iterator[FieldError]:
         yield from _any_rule(schema.get(name), f"{where}.{name}")
 
 
-def _visit(schema: Schema, where: str, kind: Type | None, root: bool, loose: str, found: _Found) -> None:
+def _visit(
+    schema: Schema, where: str, kind: Type | None, root: bool, loose: str, count: int | None, found: _Found
+) -> None:
     """The errors of a schema and all below it, those below first.
 
     `kind` is its type where a schema around it has rules; `loose` is the path of the list around it whose items cannot
-    be compared with those before.
+    be compared with those before. `count` is how many such values there can be, None where no schema says it.
     """
     listed = schema.get(RULES)
     if kind is None and listed:
         kind = type_of(schema, root, "selfType")
     below = kind.parameters[-1] if kind is not None and kind.parameters else None
     additional, items = schema.get("additionalProperties"), schema.get("items")
+    inside = _counted(schema, count)
     if isinstance(additional, Mapping):
-        _visit(additional, f"{where}.additionalProperties", below, bool(additional.get(EMBEDDED)), loose, found)
+        _visit(additional, f"{where}.additionalProperties", below, bool(additional.get(EMBEDDED)), loose, inside, found)
     for name, inner in (schema.get("properties") or {}).items():
         field = kind.fields.get(escape(name) or "") if kind is not None else None
-        _visit(inner, f"{where}.properties[{name}]", field, bool(inner.get(EMBEDDED)), loose, found)
+        _visit(inner, f"{where}.properties[{name}]", field, bool(inner.get(EMBEDDED)), loose, inside, found)
     if isinstance(items, Mapping):
         apart = loose or ("" if schema.get("x-kubernetes-list-type") == "map" else where)
-        _visit(items, f"{where}.items", below, bool(items.get(EMBEDDED)), apart, found)
+        _visit(items, f"{where}.items", below, bool(items.get(EMBEDDED)), apart, inside, found)
     if not listed:
         return
     for i, rule in enumerate(listed):
@@ -105,8 +113,11 @@ def _visit(schema: Schema, where: str, kind: Type | None, root: bool, loose: str
         text += ": unable to convert structural schema to CEL declarations"
         found.expressions.append(FieldError("InternalError", f"{where}.{RULES}", text))
         return
+    extent = extent_of(schema, root)
+    assert extent is not None
+    often = count if count is not None else times_at_most(extent.least)
     for i, rule in enumerate(listed):
-        found.expressions.extend(_expression(rule, f"{where}.{RULES}[{i}]", kind, schema, loose))
+        found.expressions.extend(_expression(rule, f"{where}.{RULES}[{i}]", kind, schema, loose, extent, often, found))
 
 
 def _plain(rule: Mapping[str, Any], where: str, schema: Schema) -> Iterator[FieldError]:
@@ -144,7 +155,16 @@ def _shown(rule: Mapping[str, Any]) -> str:
     return re.sub("[<>&]", lambda m: _HTML[m[0]], shown(made))
 
 
-def _expression(rule: Mapping[str, Any], where: str, kind: Type, schema: Schema, loose: str) -> Iterator[FieldError]:
+def _expression(
+    rule: Mapping[str, Any],
+    where: str,
+    kind: Type,
+    schema: Schema,
+    loose: str,
+    extent: Extent,
+    often: int,
+    found: _Found,
+) -> Iterator[FieldError]:
     try:
         made = rules.compile_rule(rule, kind, schema)
     except rules.RuleError as e:
@@ -153,6 +173,10 @@ def _expression(rule: Mapping[str, Any], where: str, kind: Type, schema: Schema,
         if e.unread:
             yield from _without_old(rule, where)
         return
+    yield from _cost(min(made.test.most(extent) * often, MOST), f"{where}.rule", "estimated rule cost", found)
+    if made.message is not None:
+        place = f"{where}.messageExpression"
+        yield from _cost(made.message.most(extent), place, "estimated messageExpression cost", found)
     if not made.transition:
         yield from _without_old(rule, where)
     elif loose:
@@ -165,3 +189,44 @@ def _without_old(rule: Mapping[str, Any], where: str) -> Iterator[FieldError]:
     given = rule.get("optionalOldSelf")
     if given is not None:
         yield invalid_value(f"{where}.optionalOldSelf", given, "may not be set if oldSelf is not used in rule")
+
+
+# -- what rules may cost -----------------------------------------------------------------------------------------------
+
+
+def _counted(schema: Schema, count: int | None) -> int | None:
+    """How many values there can be in values of a schema of which there can be `count`."""
+    own: int | None = 1
+    if schema.get("type") == "array":
+        own = schema.get("maxItems")
+    elif schema.get("type") == "object" and "additionalProperties" in schema:
+        own = schema.get("maxProperties")
+    return None if own is None or count is None else min(own * count, MOST)
+
+
+def _cost(amount: int, where: str, what: str, found: _Found) -> Iterator[FieldError]:
+    found.costs.append((amount, where))
+    if amount > _RULE_LIMIT:
+        yield forbidden_field(where, _exceeded(what, amount, _RULE_LIMIT))
+
+
+def _exceeded(what: str, amount: int, limit: int) -> str:
+    times = amount / limit
+    shown_times = "more than 100x" if times > 100 else f"{times:f}x" if times < 1.5 else f"{times:.1f}x"
+    return (
+        f"{what} exceeds budget by factor of {shown_times} (try simplifying the rule, or adding maxItems, "
+        "maxProperties, and maxLength where arrays, maps, and strings are declared)"
+    )
+
+
+def _too_much(found: _Found, where: str) -> Iterator[FieldError]:
+    """The errors of rules that cost too much together."""
+    total = min(sum(amount for amount, _ in found.costs), MOST)
+    if total <= _ALL_LIMIT:
+        return
+    for amount, place in sorted(found.costs, key=lambda one: -one[0])[:4]:
+        if amount >= _ALL_LIMIT // 100:
+            text = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+            yield forbidden_field(place, text)
+    what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
+    yield forbidden_field(where, _exceeded(what, total, _ALL_LIMIT))

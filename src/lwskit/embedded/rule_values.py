@@ -14,6 +14,7 @@ from typing import Any
 
 from lwskit.embedded.cel import times, types
 from lwskit.embedded.cel.checker import KEYWORDS
+from lwskit.embedded.cel.cost import Extent
 from lwskit.embedded.cel.types import Type
 from lwskit.embedded.cel.values import MISSING, EvaluationError, Items, Map, equal, no_overload
 from lwskit.embedded.schema import EMBEDDED, INT_OR_STRING, PRESERVE, Schema
@@ -98,6 +99,77 @@ def type_of(schema: Schema, root: bool, name: str) -> Type | None:
         case "integer":
             return types.INT
     return None
+
+
+_REQUEST = 3 * 1024 * 1024
+"""The largest request in bytes: what bounds lists, maps and texts that have no limit of their own."""
+_FORMAT_LENGTHS = {"duration": 32, "date": 12, "date-time": 32}
+_LEAST = {"duration": 3, "date": 12, "date-time": 21}
+
+
+def extent_of(schema: Schema, root: bool) -> Extent | None:
+    """How large values of a schema can be, None where rules do not see them."""
+    if schema.get(INT_OR_STRING):
+        return Extent(schema["maxLength"] * 4 if "maxLength" in schema else _REQUEST - 2, 1)
+    if root:
+        given = ((schema.get("properties") or {}).get("metadata") or {}).get("properties") or {}
+        lengths = {n: min(given.get(n, {}).get("maxLength", m), m) for n, m in (("name", 253), ("generateName", 252))}
+        meta = {n: {**_TEXT, "maxLength": m} for n, m in lengths.items()}
+        properties = {**(schema.get("properties") or {}), **_META, "metadata": {"type": "object", "properties": meta}}
+        schema = {**schema, "properties": properties}
+    match schema.get("type"):
+        case "array":
+            items = schema.get("items")
+            element = extent_of(items, bool(items.get(EMBEDDED))) if items else None
+            if element is None:
+                return None
+            return Extent(schema.get("maxItems", (_REQUEST - 2) // (element.least + 1)), 2, {}, element)
+        case "object":
+            additional = schema.get("additionalProperties")
+            if isinstance(additional, Mapping):
+                element = extent_of(additional, bool(additional.get(EMBEDDED)))
+                if element is None:
+                    return None
+                return Extent(schema.get("maxProperties", (_REQUEST - 2) // (element.least + 6)), 2, {}, element)
+            return _object_extent(schema)
+        case "string":
+            return _text_extent(schema)
+        case "boolean":
+            return Extent(0, 4)
+        case "number" | "integer":
+            return Extent(0, 1)
+    return None
+
+
+def _object_extent(schema: Schema) -> Extent:
+    fields: dict[str, Extent] = {}
+    least, needed = 2, schema.get("required") or ()
+    for name, inner in (schema.get("properties") or {}).items():
+        found = extent_of(inner, bool(inner.get(EMBEDDED)))
+        if found is None:
+            continue
+        escaped = escape(name)
+        if escaped is not None:
+            fields[escaped] = found
+        if name in needed and inner.get("default") is None:
+            least += len(name.encode()) + found.least + 4
+    return Extent(0, least, fields)
+
+
+def _text_extent(schema: Schema) -> Extent:
+    form = schema.get("format") or ""
+    if form in _FORMAT_LENGTHS:
+        return Extent(_FORMAT_LENGTHS[form], _LEAST[form])
+    if "maxLength" in schema:
+        return Extent(schema["maxLength"] * (1 if form == "byte" else 4), 2)
+    if schema.get("enum") and form != "byte":
+        return Extent(max((len(e.encode()) for e in schema["enum"] if isinstance(e, str)), default=0), 2)
+    return Extent(_REQUEST - 2, 2)
+
+
+def times_at_most(least: int) -> int:
+    """How many values of at least so many bytes a request can have."""
+    return _REQUEST // (least + 1)
 
 
 class View(Map):

@@ -112,9 +112,27 @@ def steps() -> Iterator[Step]:
         },
     }
     rules = [{"rule": line, "message": "m"} for line in _lines("refused.txt")]
-    for number, broken in enumerate(({**SCHEMA, RULES: rules}, *_broken())):
+    for number, broken in enumerate(({**SCHEMA, RULES: rules}, _costly(), *_broken())):
         body = definition("Refused", "refuseds", fields(spec=broken))
         yield {"method": "POST", "path": CRDS, "query": {"dryRun": "All"}, "body": body, "number": number}
+
+
+def _costly() -> dict[str, Any]:
+    """Rules on values with and without limits of their own, of which there can be so many that all cost too much."""
+    rules = [{"rule": line} for line in _lines("costs.txt")]
+    fields_of = {}
+    for name, schema in (("limited", SCHEMA), ("unlimited", _unlimited(SCHEMA))):
+        for often in (1000, 1_000_000):
+            values = {**schema, RULES: rules}
+            made = {"type": "object", "maxProperties": often, "additionalProperties": values}
+            fields_of[f"{name}{often}"] = made
+    return fields(**fields_of)
+
+
+def _unlimited(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {k: _unlimited(v) for k, v in schema.items() if k not in ("maxLength", "maxItems", "maxProperties")}
+    return schema
 
 
 def _broken() -> Iterator[dict[str, Any]]:

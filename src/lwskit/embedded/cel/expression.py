@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lwskit.embedded.cel import addresses, kubernetes, lists, regex, texts, times
+from lwskit.embedded.cel import addresses, cost, kubernetes, lists, regex, texts, times
 from lwskit.embedded.cel.checker import Checker, inside, parts
+from lwskit.embedded.cel.cost import Extent
 from lwskit.embedded.cel.evaluate import Compiler
 from lwskit.embedded.cel.macros import Expander
 from lwskit.embedded.cel.tree import Call, CompileError, ListNode, Literal, MapNode, Node, parse
@@ -33,6 +34,12 @@ class Expression:
     type: Type
     uses: frozenset[str]
     run: Callable[[dict[str, Any]], Any]
+    tree: Node
+    checked: Checker
+
+    def most(self, extent: Extent) -> int:
+        """The highest cost on values of that extent."""
+        return cost.most(self.tree, self.checked, extent)
 
 
 def compile_text(text: str, variables: Mapping[str, Type]) -> Expression:
@@ -51,7 +58,7 @@ def compile_text(text: str, variables: Mapping[str, Type]) -> Expression:
     for node in parts(tree):
         if isinstance(node, Call):
             _check_constants(node, compiler)
-    return Expression(text, kind, frozenset(checker.used), compiler.compile(tree))
+    return Expression(text, kind, frozenset(checker.used), compiler.compile(tree), tree, checker)
 
 
 class ProgramError(CompileError):
