@@ -22,6 +22,7 @@ _NODE_PORT = re.compile(r"(?<=Duplicate value: )3[0-2]\d{3}\b")
 _TYPE_NAME = re.compile(r"\bselfType\d+")
 _UNORDERED = ("rules.example.com", "apiextensions.k8s.io")
 """Groups whose refusals tell the errors of several fields in any order."""
+_BLAMED = "contributed to estimated rule cost total"
 _PLAIN_TIMES = ("creationTimestamp", "deletionTimestamp", "lastTransitionTime", "lastPhaseTransitionTime")
 
 
@@ -82,7 +83,8 @@ def _sorted(status: dict[str, Any]) -> dict[str, Any]:
     details: Any = status.get("details")
     if status.get("reason") != "Invalid" or not details or details.get("group") not in _UNORDERED:
         return status
-    causes = details.get("causes") or ()
+    # Which of several rules that cost the same are blamed is left to chance.
+    causes = [{**c, "field": "…"} if _BLAMED in c["message"] else c for c in details.get("causes") or ()]
     causes = sorted(causes, key=lambda c: (c["field"], c["message"]))
     before, said, _ = status["message"].partition(" is invalid: ")
     texts = dict.fromkeys(f"{c['field']}: {c['message']}" for c in causes)
