@@ -83,8 +83,9 @@ async def test_a_new_slice_does_not_wait_for_a_rollout(cluster: TestCluster, set
 
     async def made() -> None:
         found = await sets.sizes()
-        (new,) = {r for _, r, _ in found} - {old}
-        assert {key: n for key, n in found.items() if key[0] == 1} == {(1, new, "prefill"): 2, (1, new, "decode"): 2}
+        new = {(r, one): n for (i, r, one), n in found.items() if i == 1}
+        assert {one: n for (_, one), n in new.items()} == {"prefill": 2, "decode": 2}
+        assert old not in {r for r, _ in new}
         assert found[0, old, "decode"] == 2
 
     await cluster.eventually(made)

@@ -140,3 +140,29 @@ async def test_a_child_that_is_deleted_comes_back(cluster: TestCluster, sets: Di
 
         await cluster.eventually(back)
         await sets.ready()
+
+
+async def test_a_role_gets_another_identity(cluster: TestCluster, sets: DisaggregatedSets):
+    """30 §18 line 42: given a role Ordinal to Hash, a normal rollout; a groupReplacementPolicy change rolls nothing."""
+    await sets.running(role("prefill"), role("decode"))
+    (old,) = await sets.revisions()
+    await sets.set_roles(role("prefill"), role("decode", spec={"groupIdentity": "Hash"}))
+
+    async def rolled() -> None:
+        found = await sets.revisions()
+        assert len(found) == 1
+        assert found != {old}
+        assert (await sets.child("decode"))["spec"]["groupIdentity"] == "Hash"
+
+    await sets.eventually(rolled)
+    await sets.ready()
+    uids = await cluster.uids(LEADER_WORKER_SET)
+    spec = {"groupIdentity": "Hash", "groupReplacementPolicy": "Immediate"}
+    await sets.set_roles(role("prefill"), role("decode", spec=spec))
+
+    async def followed() -> None:
+        assert (await sets.child("decode"))["spec"]["groupReplacementPolicy"] == "Immediate"
+
+    await cluster.eventually(followed)
+    assert (await cluster.uids(LEADER_WORKER_SET)).items() <= uids.items()
+    assert len(await sets.revisions()) == 1
