@@ -11,11 +11,13 @@ from lwskit.disaggregated.planner_sides import (
     drained,
     excesses,
     grown,
+    is_awaited,
     limits,
     old_total,
     phase,
     shrunk,
     surge_baseline,
+    whole,
 )
 from lwskit.disaggregated.planner_state import OldRevision, RolloutState, Step, TargetRevision, Vector, baseline
 
@@ -29,25 +31,39 @@ def next_step(state: RolloutState) -> Step | None:
     (`bootstrap_surge`), and last one group too few (`availability_fallback`). Specification: 50 §8.6.
     """
     spec, target = state.active.spec, state.target.spec
-    old, new = drained(state, state.max_unavailable), grown(state, state.max_surge)
+    old, new = drained(state, state.max_unavailable), grown(state, state.max_surge, phase(state))
     if state.advances and old == spec:
         new = tuple(low if low < n else more for low, n, more in zip(shrunk(state), target, new, strict=True))
     if old != spec or new != target:
         return Step(old, new)
-    return _bootstrap(state) or _fallback(state)
+    return _awaited(state) or _bootstrap(state) or _fallback(state)
+
+
+def _awaited(state: RolloutState) -> Step | None:
+    """Growth within the limits for which parked revisions would leave no need, where old groups wait for it.
+
+    The specification has no step there, and neither side could ever move again.
+    """
+    new = grown(state, state.max_surge, whole(state))
+    return Step(state.active.spec, new) if is_awaited(state) and new != state.target.spec else None
 
 
 def _bootstrap(state: RolloutState) -> Step | None:
-    """One group too many for roles without which the target cannot serve, or holds up all others (50 §8.6 step 3)."""
+    """One group too many for roles without which the target cannot serve, or holds up all others (50 §8.6 step 3).
+
+    The specification has it for roles without a group, and where new counts hold at once for full ones; here also where
+    old groups wait for the target, for the same reason as in `_awaited`.
+    """
     target, old, base = state.target, old_total(state), surge_baseline(state)
-    most, wanted = limits(state, state.max_surge), phase(state)
+    awaited = is_awaited(state)
+    most, wanted = limits(state, state.max_surge), whole(state) if awaited else phase(state)
     surge = list(state.max_surge)
     for i, n in enumerate(target.spec):
         s, u = state.max_surge[i], state.max_unavailable[i]
         held_up = state.advances and old[i] + n == base[i] + s and target.committed[i] >= n
-        if s + u > 0 and wanted[i] > n == most[i] and (n == 0 or held_up):
-            surge[i] = max(s + 1, old[i] - base[i] + 1)
-    new = grown(state, tuple(surge))
+        if s + u > 0 and wanted[i] > n == most[i] and (n == 0 or held_up or awaited):
+            surge[i] = max(s + 1, old[i] + n - base[i] + 1)
+    new = grown(state, tuple(surge), wanted)
     return Step(state.active.spec, new, bootstrap_surge=True) if new != target.spec else None
 
 

@@ -109,14 +109,19 @@ class _Judge:
             most = self._most(i)
             if new > most and not (self.step.bootstrap_surge and new == had + 1 and self._may_exceed(i)):
                 yield f"{self.names[i]}: the target would grow to {new} groups, {max(most, 0)} are within the limits"
-            if new > self._phase(i):
+            if new > max(sizes[i] for sizes in self._sizes()):
                 yield f"{self.names[i]}: the target would grow to {new} groups, this phase needs {self._phase(i)}"
 
     def _may_exceed(self, i: int) -> bool:
-        state = self.state
+        """Whether a role may get one group beyond its limits.
+
+        It must have none; or, where new counts hold at once, be full with all of it Ready; or the target is awaited.
+        """
+        state, ready = self.state, self.state.target.committed
         had = state.target.spec[i]
-        full = self._old(i) + had == self._base(i) + state.max_surge[i] and state.target.committed[i] >= had
-        return state.max_surge[i] + state.max_unavailable[i] > 0 and (had == 0 or (state.advances and full))
+        full = self._old(i) + had == self._base(i) + state.max_surge[i] and ready[i] >= had
+        permitted = had == 0 or (state.advances and full) or self._awaited()
+        return permitted and state.max_surge[i] + state.max_unavailable[i] > 0
 
     # In step ------------------------------------------------------------------------------------------------------
 
@@ -125,13 +130,24 @@ class _Judge:
         rest = desired - sum(_serving(r.required, r.committed, r.committed)[i] for r in self.state.parked)
         return max(self.state.target.spec[i], max(rest, 1) if desired else rest)
 
+    def _awaited(self) -> bool:
+        """Whether old groups of roles that the target has not wait for it, and all of it is Ready."""
+        target = self.state.target
+        return all(target.committed[i] >= target.spec[i] for i in self.places) and any(self._alone())
+
+    def _sizes(self) -> list[list[int]]:
+        """What the target may be on its way to: less than desired while parked revisions serve, or all if awaited."""
+        whole = [max(self.state.target.spec[i], self.state.target.desired[i]) for i in self.places]
+        return [[self._phase(i) for i in self.places], *([whole] if self._awaited() else [])]
+
     def _window_of_target(self) -> Iterator[str]:
-        sizes = [self._phase(i) for i in self.places]
         had, new = self.state.target.spec, self.step.target
-        reach = _reach(sizes, [max(new[i], had[i]) for i in self.places])
-        for i in self.places:
-            if new[i] > had[i] and new[i] > reach[i]:
-                yield f"{self.names[i]}: {new[i]} groups of the target run ahead of the slowest role, {reach[i]} do not"
+        furthest = [max(new[i], had[i]) for i in self.places]
+        reaches = [_reach(sizes, furthest) for sizes in self._sizes()]
+        ahead = [[i for i in self.places if new[i] > had[i] and new[i] > reach[i]] for reach in reaches]
+        for i in ahead[0] if all(ahead) else ():
+            most = reaches[0][i]
+            yield f"{self.names[i]}: {new[i]} groups of the target run ahead of the slowest role, {most} do not"
 
     def _window_of_old(self) -> Iterator[str]:
         initial, spec, left = self.state.active.initial, self.state.active.spec, self.step.old

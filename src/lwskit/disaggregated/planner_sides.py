@@ -72,6 +72,18 @@ def phase(state: RolloutState) -> Vector:
     )
 
 
+def whole(state: RolloutState) -> Vector:
+    """What the target is on its way to if nobody else serves a part."""
+    return tuple(map(max, state.target.spec, state.target.desired))
+
+
+def is_awaited(state: RolloutState) -> bool:
+    """Whether old groups wait for more of the target than it is on its way to: it is Ready as far as it goes, and there
+    are roles without a counterpart, which stay until all of it serves."""
+    settled = all(ready >= n for ready, n in zip(state.target.committed, state.target.spec, strict=True))
+    return settled and any(unreplaced(state))
+
+
 def limits(state: RolloutState, max_surge: Vector) -> Vector:
     """What the target may have at most with that surge. Specification: 50 §8.5 step 2.
 
@@ -94,9 +106,11 @@ def _ceil(product: int, steps: int) -> int:
     return -(-product // steps) if steps else 0
 
 
-def grown(state: RolloutState, max_surge: Vector) -> Vector:
-    """What the target is to be asked for with that surge, never less than now. Specification: 50 §8.5 step 3."""
-    sizes = phase(state)
+def grown(state: RolloutState, max_surge: Vector, sizes: Vector) -> Vector:
+    """What the target is to be asked for with that surge on its way to those sizes, never less than now.
+
+    Specification: 50 §8.5 step 3.
+    """
     proposed = tuple(map(min, sizes, limits(state, max_surge)))
     return tuple(
         max(n, min(p, cap)) for n, p, cap in zip(state.target.spec, proposed, caps(sizes, proposed), strict=True)

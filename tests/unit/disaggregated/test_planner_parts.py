@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from lwskit.api import disaggregated_names as names
-from lwskit.disaggregated.planner import OldRevision, RolloutState, Step, TargetRevision, Vector, baseline, next_step
+from lwskit.disaggregated.planner import (
+    OldRevision,
+    RolloutState,
+    Step,
+    TargetRevision,
+    Vector,
+    baseline,
+    next_step,
+    violations,
+)
 from lwskit.disaggregated.planner_safety import Draining, is_safe, least_spec, unreplaced
 from lwskit.disaggregated.planner_sides import limits
 from lwskit.disaggregated.planner_state import structural, usable
@@ -158,3 +169,38 @@ def test_a_group_too_many_comes_before_a_group_too_few() -> None:
     assert next_step(state) == Step((1, 1, 1), (1, 1, 1), bootstrap_surge=True)
     grown = replace(target, spec=(1, 1, 1))
     assert next_step(replace(state, target=grown)) == Step((0, 0, 0), (1, 1, 1), availability_fallback=True)
+
+
+def revision(spec: Vector, initial: Vector) -> OldRevision:
+    """One that is Ready as far as it goes."""
+    return OldRevision(tuple(i > 0 for i in initial), initial, spec, spec, spec)
+
+
+def awaited(old: Sequence[OldRevision], spec: Vector, desired: Vector, **others: Any) -> RolloutState:
+    """A target that is Ready as far as it goes, before old revisions of which one has no role that the target has."""
+    target = TargetRevision(tuple(d > 0 for d in desired), spec, spec, spec, desired, (False,) * len(spec))
+    active, *parked = old
+    return RolloutState(active, tuple(parked), target, baseline(active, parked), **others)
+
+
+def test_a_full_role_gets_one_group_too_many_where_old_roles_wait_for_the_target() -> None:
+    """The last group of `shared` holds up the target's second one, and cannot go without its `removed`, which is kept
+    until the target serves as a whole, for the sake of `lonely`."""
+    shared, lonely = revision((1, 1, 0), (2, 3, 0)), revision((0, 1, 1), (0, 3, 6))
+    limits = {"max_surge": (0, 1, 1), "max_unavailable": (1, 0, 0)}
+    state = awaited([shared, lonely], (1, 0, 0), (2, 0, 0), **limits)
+    assert next_step(state) == Step((1, 1, 0), (2, 0, 0), bootstrap_surge=True)
+    assert violations(state, Step((1, 1, 0), (2, 0, 0), bootstrap_surge=True)) == []
+    # Not while a group of it is on its way, and where all have a role in common with it there is nothing to wait for.
+    assert next_step(replace(state, target=replace(state.target, committed=(0, 0, 0)))) is None
+    known = awaited([shared, revision((1, 1, 1), (2, 3, 6))], (1, 0, 0), (2, 0, 0), **limits)
+    assert next_step(known) == Step((0, 0, 0), (1, 0, 0))
+
+
+def test_what_parked_revisions_serve_does_not_keep_the_target_from_its_end_where_old_roles_wait_for_it() -> None:
+    lonely, others = revision((0, 0, 1, 1), (0, 0, 6, 1)), revision((1, 0, 1, 2), (1, 0, 5, 5))
+    more = revision((1, 1, 1, 0), (5, 5, 1, 0))
+    limits = {"max_surge": (2, 1, 1, 1), "max_unavailable": (1, 1, 0, 0), "policy": names.ADVANCE_ROLLOUT}
+    state = awaited([others, lonely, more], (1, 3, 0, 0), (2, 3, 0, 0), **limits)
+    assert next_step(state) == Step((1, 0, 1, 2), (2, 3, 0, 0))
+    assert violations(state, Step((1, 0, 1, 2), (2, 3, 0, 0))) == []
