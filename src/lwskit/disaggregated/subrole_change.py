@@ -32,7 +32,7 @@ def to(scene: Scene, child: Child, wanted: Counts) -> Write:
         return NO_WRITE
     if all(wanted.get(name, 0) >= count for name, count in counts.items()):
         return _issue(scene, child, wanted)
-    if _is_old(scene, child):
+    if _is_step(scene):
         partition = scene.partitions.get(child.uid)
         if partition is None or _blocked(_moves(scene, child, partition, wanted), partition, counts, wanted):
             # Nothing is promised that could not be kept: the rest of the step does not wait for it.
@@ -53,8 +53,8 @@ def finish(scene: Scene, child: Child, counts: Counts, wanted: Counts) -> Write:
     if dict(counts) == dict(wanted):
         return _drop(child, "it has the counts that were planned")
     moves = _moves(scene, child, partition, wanted)
-    blocked = _blocked(moves, partition, counts, wanted) if not _is_old(scene, child) else ""
-    if _is_old(scene, child) and _blocked(moves, partition, counts, wanted):
+    blocked = _blocked(moves, partition, counts, wanted)
+    if blocked and _is_step(scene):
         return _drop(child, f"it cannot be kept any more: {moves.hole}")
     labels = _labels(child, moves, is_held=bool(blocked))
     if labels or blocked:
@@ -62,12 +62,13 @@ def finish(scene: Scene, child: Child, counts: Counts, wanted: Counts) -> Write:
     return _issue(scene, child, wanted)
 
 
-def _is_old(scene: Scene, child: Child) -> bool:
-    return child.revision != scene.revision
+def _is_step(scene: Scene) -> bool:
+    """Whether a change is a step of a rollout: then the planner vouches for it, and decides anew where it fails."""
+    return bool(scene.old)
 
 
 def _moves(scene: Scene, child: Child, partition: Partition, wanted: Counts) -> Moves:
-    return subrole_moves.find(partition, child.replicas, wanted, scene.now, unready_stay=_is_old(scene, child))
+    return subrole_moves.find(partition, child.replicas, wanted, scene.now, unready_stay=_is_step(scene))
 
 
 def _blocked(moves: Moves, partition: Partition, counts: Counts, wanted: Counts) -> str:

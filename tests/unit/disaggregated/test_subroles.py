@@ -308,6 +308,13 @@ def test_no_ready_group_is_given_away_for_a_broken_one() -> None:
     assert notes_of(write) == {names.SUBROLE_PLAN_ANNOTATION: None}, "a plan that cannot be kept is given up"
 
 
+def test_a_rollback_is_not_held_by_what_its_target_was_to_give_up() -> None:
+    child, other = divided(A5B2, plan={"a": 3, "b": 2}), divided({"a": 1, "b": 1}, revision=OLD)
+    pods = pods_of(SEVEN, unready={0, 1, 2, 3})
+    write = subroles.prepare(divided_scene(A5B2, [child, other], pods))
+    assert notes_of(write) == {names.SUBROLE_PLAN_ANNOTATION: None}
+
+
 def test_a_revision_that_serves_nobody_is_drained_whatever_is_ready() -> None:
     pods = pods_of(SEVEN, unready={0, 1, 2, 3, 4})
     assert _drain(divided(A5B2, revision=OLD), pods, {"a": 3, "b": 2}) is not None
