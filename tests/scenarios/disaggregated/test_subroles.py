@@ -51,23 +51,18 @@ async def labels(sets: DisaggregatedSets) -> dict[str, str]:
     return {group: said.pop() if len(said) == 1 else "?" for group, said in sorted(found.items())}
 
 
-async def row(sets: DisaggregatedSets) -> str:
-    """The sub-roles of the groups in their order, by first letter."""
-    return "".join(said[0] for said in (await labels(sets)).values())
-
-
-async def has_row(sets: DisaggregatedSets, wanted: str) -> None:
-    """Wait for the groups to have these sub-roles, while all pods become ready."""
-
-    async def check() -> None:
-        assert await row(sets) == wanted
-
-    await sets.eventually(check)
-
-
 async def assigned(sets: DisaggregatedSets) -> Counter[str]:
     """How many groups each sub-role has."""
     return Counter((await labels(sets)).values())
+
+
+async def has(sets: DisaggregatedSets, **counts: int) -> None:
+    """Wait for each sub-role to have so many groups, while all pods become ready."""
+
+    async def check() -> None:
+        assert await assigned(sets) == counts
+
+    await sets.eventually(check)
 
 
 async def leaders(sets: DisaggregatedSets) -> dict[str, str]:
@@ -79,7 +74,7 @@ async def test_one_set_has_the_groups_of_all_sub_roles(sets: DisaggregatedSets):
     """50 §23 line 59: given children 5 and 2, one LWS with replicas 7 and labels 5/2 on all pods of its groups."""
     live = await sets.running(divided(a=5, b=2, size=2))
     await sets.has_children("0/prefill=7")
-    assert await row(sets) == "aaaaabb"
+    assert await assigned(sets) == {"a": 5, "b": 2}
     child = await sets.child("prefill")
     assert annotations_of(child)[names.SUBROLE_REPLICAS_ANNOTATION] == '{"a":5,"b":2}'
     assert names.SUBROLE_LABEL not in str(child["spec"]), "nothing of it stands in a template"
@@ -105,7 +100,7 @@ async def test_where_the_sum_stays_two_groups_change_their_label_once_all_are_re
 ):
     """50 §23 line 60: given 5/2→3/4, no replica change, and only two groups are relabelled."""
     await sets.running(divided(a=5, b=2, size=2))
-    before = await leaders(sets)
+    before, said = await leaders(sets), await labels(sets)
     name = (await sets.child("prefill"))["metadata"]["name"]
     await cluster.kubelet.unready(f"{name}-0")
     await resize(sets, a=3, b=4)
@@ -116,11 +111,13 @@ async def test_where_the_sum_stays_two_groups_change_their_label_once_all_are_re
     await cluster.eventually(planned)
 
     async def waits() -> None:
-        assert await row(sets) == "aaaaabb"
+        assert await labels(sets) == said
 
     await cluster.consistently(waits)
-    await has_row(sets, "aaabbbb")
+    await has(sets, a=3, b=4)
     await sets.ready()
+    now = await labels(sets)
+    assert sorted(said[group] + now[group] for group in now if said[group] != now[group]) == ["ab", "ab"]
     assert await leaders(sets) == before, "no pod was replaced"
     child = await sets.child("prefill")
     assert (replicas_of(child), child["metadata"]["generation"]) == (7, 1)
@@ -135,7 +132,7 @@ async def test_groups_lose_their_label_before_the_set_shrinks(cluster: TestClust
     async with cluster.observe(POD) as pods, cluster.observe(LEADER_WORKER_SET) as children:
         await resize(sets, a=3, b=2)
         await sets.has_children("0/prefill=5")
-        await has_row(sets, "aaabb")
+        await has(sets, a=3, b=2)
         shrunk = min(int(c.obj["metadata"]["resourceVersion"]) for c in children.changes if replicas_of(c.obj) == 5)
         for high in ("5", "6"):
             cleared = [
@@ -149,7 +146,8 @@ async def test_groups_lose_their_label_before_the_set_shrinks(cluster: TestClust
 
 async def test_a_recreated_pod_gets_its_label_back(cluster: TestCluster, sets: DisaggregatedSets):
     """50 §23 line 62: given a recreated pod, its group is relabelled."""
-    await sets.running(divided(a=1, b=2, size=2, spec=rolling()))
+    await sets.running(divided(a=1, b=2, size=2))
+    said = await labels(sets)
     name = (await sets.child("prefill"))["metadata"]["name"]
     for pod in (f"{name}-1-1", f"{name}-2"):
         old = uid_of(await cluster.get(POD, pod))
@@ -157,7 +155,7 @@ async def test_a_recreated_pod_gets_its_label_back(cluster: TestCluster, sets: D
 
         async def labelled(pod: str = pod, old: str = old) -> None:
             assert uid_of(await cluster.get(POD, pod)) != old
-            assert await row(sets) == "abb"
+            assert await labels(sets) == said
 
         await sets.eventually(labelled)
 
@@ -174,7 +172,7 @@ async def test_without_sub_roles_labels_and_annotations_vanish(cluster: TestClus
     await sets.edit_roles(change)
 
     async def united() -> None:
-        assert await row(sets) == "---"
+        assert {*(await labels(sets)).values()} == {"-"}
         notes = annotations_of(await sets.child("prefill"))
         assert not [key for key in notes if "subrole" in key]
 
@@ -190,7 +188,7 @@ async def test_a_role_that_runs_is_divided_as_it_is(sets: DisaggregatedSets):
     await sets.running(role("prefill", 3))
     before, revisions = await leaders(sets), await sets.revisions()
     await resize(sets, a=2, b=2)
-    await has_row(sets, "aabb")
+    await has(sets, a=2, b=2)
     await sets.ready()
     assert before.items() <= (await leaders(sets)).items()
     assert await sets.revisions() == revisions
@@ -203,7 +201,7 @@ async def test_a_sub_role_is_scaled_from_outside(cluster: TestCluster, sets: Dis
     assert labels_of(scaler)[names.SUBROLE_LABEL] == "b"
     await sets.ready()
     await sets.scale("chat-prefill-b", 3)
-    await has_row(sets, "aabbb")
+    await has(sets, a=2, b=3)
     await sets.ready()
 
     async def published() -> None:
@@ -220,21 +218,24 @@ async def test_a_sub_role_is_scaled_from_outside(cluster: TestCluster, sets: Dis
 async def test_an_incoherent_group_counts_nowhere(cluster: TestCluster, sets: DisaggregatedSets):
     """50 §23 line 65: given one incoherent group, SubRolesAssigned is False and the group counts nowhere."""
     await sets.running(divided(a=2, b=1, size=2))
-    name = (await sets.child("prefill"))["metadata"]["name"]
+    name, said = (await sets.child("prefill"))["metadata"]["name"], await labels(sets)
+    other = "b" if said["0"] == "a" else "a"
     cluster.interceptors[0].fail(matching("PATCH", f"/pods/{name}-0-1$"), InternalError("boom"), times=None)
-    await cluster.patch(POD, f"{name}-0-1", {"metadata": {"labels": {names.SUBROLE_LABEL: "b"}}})
+    await cluster.patch(POD, f"{name}-0-1", {"metadata": {"labels": {names.SUBROLE_LABEL: other}}})
 
     async def incoherent() -> None:
         found = await sets.condition(names.CONDITION_SUBROLES_ASSIGNED)
         assert (found["status"], found["reason"]) == ("False", names.REASON_GROUPS_UNASSIGNED)
         assert found["message"].endswith(f": {name}-0")
         rows = await sets.rows()
-        assert (rows["prefill"]["replicas"], rows["prefill/a"]["replicas"], rows["prefill/b"]["replicas"]) == (3, 1, 1)
+        left = Counter(said.values()) - Counter([said["0"]])
+        assert rows["prefill"]["replicas"] == 3
+        assert {name: rows[f"prefill/{name}"].get("replicas", 0) for name in "ab"} == {n: left[n] for n in "ab"}
         assert (await sets.conditions())[names.CONDITION_AVAILABLE][0] == "False"
 
     await cluster.eventually(incoherent)
     cluster.interceptors[0].clear()
-    await has_row(sets, "aab")
+    await has(sets, a=2, b=1)
     await sets.ready()
 
 
