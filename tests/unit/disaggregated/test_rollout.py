@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lwskit.api import disaggregated_names as names
-from lwskit.disaggregated import planner
-from lwskit.disaggregated.model import Child, Readiness, Ready, SlicePlan
+from lwskit.disaggregated import inputs, planner, scale, selection
+from lwskit.disaggregated.model import Child, Readiness, Ready, SlicePlan, Write
 from lwskit.disaggregated.planner import RolloutState, Step
 from lwskit.runtime.objects import Obj, annotations_of, uid_of
 from lwskit.runtime.plan import AnyAction, Create, Delete, Emit, Event, OnError, Patch
@@ -96,7 +96,9 @@ def test_while_a_child_of_the_target_is_being_deleted_nothing_is_drained_or_aske
     going = target(1, 1)
     going[0]["metadata"]["deletionTimestamp"] = "2026-11-30T11:59:00Z"
     seen = world(*old(4, 2), *going)
-    waits(seen.decided())
+    plan = seen.decided()
+    waits(plan)
+    assert plan.plan.note == f"LeaderWorkerSet {of(REVISION, 'prefill')} is being deleted"
     del seen.objects[of(REVISION, "prefill")]
     assert [type(action) for action in seen.step().plan.actions] == [Create]
 
@@ -148,8 +150,9 @@ def test_a_target_that_was_scaled_down_must_have_settled() -> None:
     def ready(child: Child) -> Readiness:
         return Readiness(Ready(child.replicas, child.replicas), settled=False)
 
+    # What is drained of the other revision waits too: groups that are going are not to be counted on.
+    waits(world(*old(1, 1), *target(4, 2, annotations=PENDING), ready=ready).decided())
     draining = target(3, 1, annotations=PENDING)
-    waits(world(*old(1, 1), *draining, ready=ready).decided())
     grown = world(*old(1, 1), *draining).step()
     assert scaled(grown) == {of(REVISION, "prefill"): 4, of(REVISION, "decode"): 2}
     assert all(
@@ -254,6 +257,97 @@ def test_capacity_is_released_for_a_target_that_finds_no_node() -> None:
         f"Temporarily relaxed availability by at most one replica per role while retiring revision {OLD} to release "
         "excess bootstrap capacity for scheduler-unschedulable target roles [prefill]"
     )
+
+
+def test_a_bootstrap_surge_that_has_to_wait_is_not_told() -> None:
+    def ready(child: Child) -> Readiness:
+        return Readiness(Ready(child.replicas, child.replicas), settled=child.replicas > 0)
+
+    roles = (limited("prefill", 10, 0, 1), limited("decode", 1, 0, 1))
+    seen = world(roles=roles, ready=ready)
+    seen.add(child_object("prefill", 9, revision=OLD, initial=10), child_object("decode", 1, revision=OLD))
+    seen.add(child_object("prefill", 1, initial=10), child_object("decode", 0, initial=1, status={"replicas": 1}))
+    plan = seen.decided()
+    waits(plan)
+    assert plan.plan.note.endswith("has not settled")
+
+
+def test_nothing_grows_while_what_is_to_shrink_has_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two belong together: the target would have more than it may beside the old groups."""
+    to = scale.to
+
+    def later(child: Child, replicas: int, **fields: Any) -> Write:
+        return Write(pending="it waits") if child.revision == OLD else to(child, replicas, **fields)
+
+    monkeypatch.setattr(scale, "to", later)
+    roles = (limited("prefill", 4, 1, 1), limited("decode", 2, 1, 1))
+    plan = world(*old(4, 2), *target(0, 0), roles=roles).decided()
+    waits(plan)
+    assert plan.plan.note == "it waits; it waits"
+
+
+def test_what_shrinks_of_the_target_comes_before_what_grows() -> None:
+    seen = world(policy=names.ADVANCE_ROLLOUT, counts={"prefill": 3, "decode": 2})
+    seen.add(*old(0, 0), child_object("prefill", 1), child_object("decode", 4))
+    assert [*scaled(seen.decided()).items()] == [(of(REVISION, "decode"), 2), (of(REVISION, "prefill"), 3)]
+
+
+# Which revision -------------------------------------------------------------------------------------------------------
+
+
+def test_an_unready_revision_goes_first_although_it_is_the_older_one() -> None:
+    """50 §7.4 item 1."""
+    seen = world(*old(2, 1, OLDER, 1), *old(2, 1, OLD, 2), *target(0, 0), never_ready=frozenset({OLDER}))
+    assert [*scaled(seen.decided())][:2] == [of(OLDER, "prefill"), of(OLDER, "decode")]
+    seen.never_ready = frozenset()
+    assert [*scaled(seen.decided())] == [of(REVISION, "prefill"), of(REVISION, "decode")]
+
+
+def chosen(monkeypatch: pytest.MonkeyPatch, **steps: Step | None) -> str:
+    """The old revision that is drained if the planner has these steps for them; OLD is the newer one."""
+    sizes = {4: OLDER, 2: OLD}
+    monkeypatch.setattr(planner, "next_step", lambda state: steps[sizes[state.active.spec[0]]])
+    seen = world(*old(4, 2, OLDER, 1), *old(2, 1, OLD, 2), *target(2, 2), policy=names.ADVANCE_ROLLOUT)
+    choice = selection.choose(inputs.read(seen.seen()))
+    return choice.revision.name if choice is not None else ""
+
+
+def test_the_newest_revision_with_an_ordinary_step_is_drained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """50 §7.4 item 3: a bootstrap surge is for when there is none, and so is a smaller target."""
+    newer, older = Step((1, 1), (2, 2)), Step((3, 2), (2, 2))
+    surge, shrink = Step((2, 1), (3, 2), bootstrap_surge=True), Step((2, 1), (1, 2))
+    assert chosen(monkeypatch, **{OLD: newer, OLDER: older}) == OLD
+    assert chosen(monkeypatch, **{OLD: None, OLDER: older}) == OLDER
+    assert chosen(monkeypatch, **{OLD: surge, OLDER: older}) == OLDER
+    assert chosen(monkeypatch, **{OLD: shrink, OLDER: older}) == OLDER
+    assert chosen(monkeypatch, **{OLD: surge, OLDER: shrink}) == OLDER
+    assert chosen(monkeypatch, **{OLD: surge, OLDER: surge}) == OLD
+    assert chosen(monkeypatch, **{OLD: None, OLDER: None}) == ""
+
+
+def test_a_pod_without_a_node_of_a_role_that_has_all_its_groups_ready_is_no_cause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """50 §7.4 item 4: it is one of those that are to go."""
+    flags: list[tuple[bool, ...]] = []
+
+    def nothing(state: RolloutState) -> None:
+        flags.append(state.target.unschedulable)
+
+    def ready(child: Child) -> Readiness:
+        committed = child.replicas if child.role == "prefill" else 0
+        return Readiness(Ready(committed, committed), unschedulable=True)
+
+    monkeypatch.setattr(planner, "next_step", nothing)
+    world(*old(4, 2), *target(1, 1), ready=ready).decided()
+    assert flags == [(False, False), (False, True)]
+
+
+def test_a_revision_was_meant_to_have_what_it_has_at_least() -> None:
+    """50 §8.1: whatever its annotation says."""
+    seen = world(child_object("prefill", 4, revision=OLD, initial=1), *target(0, 0))
+    (revision,) = inputs.read(seen.seen()).old
+    assert revision.counts.initial == (4, 0)
 
 
 # The end --------------------------------------------------------------------------------------------------------------
@@ -395,3 +489,4 @@ def test_what_others_scale_down_in_a_rollout(policy: str, meant: str, completes:
     assert annotations_of(seen.objects[of(REVISION, "prefill")])[INITIAL] == meant
     seen.finish()
     assert seen.spec(REVISION) == {"prefill": 3 if completes else 1, "decode": 4}
+    assert annotations_of(seen.objects[of(REVISION, "prefill")])[INITIAL] == "1"
