@@ -18,13 +18,33 @@ from lwskit.runtime.errors import LwskitError
 from lwskit.runtime.execute import ROUNDS, Executor
 from lwskit.runtime.objects import Key
 from lwskit.runtime.plan import NeedFresh
+from lwskit.runtime.queue_base import BaseQueue
 from lwskit.runtime.request import DONE, Request, Result
+
+
+class Again:
+    """Has requests worked on again after a while, also where their pass has failed and is tried again with back-off."""
+
+    def __init__(self) -> None:
+        self._queues: list[BaseQueue[Request]] = []
+
+    def start(self, queue: BaseQueue[Request]) -> None:
+        """Ask this queue from now on."""
+        self._queues.append(queue)
+
+    def __call__(self, request: Request, after: float) -> None:
+        """Ask for a request at the latest in `after` seconds."""
+        for queue in self._queues:
+            queue.add(request, after=after)
 
 
 class DisaggregatedReconciler:
     """Reconciles one DisaggregatedSet at a time (specification: 50 §5)."""
 
-    def __init__(self, watches: DisaggregatedWatches, executor: Executor, clock: Clock) -> None:
+    def __init__(
+        self, watches: DisaggregatedWatches, executor: Executor, clock: Clock, again: Again | None = None
+    ) -> None:
+        self._again = again or Again()
         self._watches = watches
         self._executor = executor
         self._clock = clock
@@ -57,7 +77,7 @@ class DisaggregatedReconciler:
                 else:
                     continue
             results += [Result(requeue=True, reason=look.why) for look in looks.values()]
-            return await self._finish(request.key, found, failed, results)
+            return await self._finish(request, found, failed, results)
         raise AssertionError("the last round always ends")
 
     def _observe(self, key: Key, live: Live) -> Snapshot:
@@ -85,7 +105,9 @@ class DisaggregatedReconciler:
                 results.append(result)
         return results, looks
 
-    async def _finish(self, key: Key, found: Pass, failed: dict[int, Exception], results: list[Result]) -> Result:
+    async def _finish(
+        self, request: Request, found: Pass, failed: dict[int, Exception], results: list[Result]
+    ) -> Result:
         errors = [f"slice {number}: {error}" for number, error in failed.items()]
         errors += [f"slice {part.slice}: {part.error}" for part in found.slices if part.error]
         causes: list[Exception] = [*failed.values()]
@@ -97,8 +119,11 @@ class DisaggregatedReconciler:
                 causes.append(error)
             else:
                 if plan is found.status and plan.actions:
-                    self._written[key] = self._clock.monotonic()
+                    self._written[request.key] = self._clock.monotonic()
         if errors:
+            # The slices that have not failed wait no longer for it.
+            if delays := [result.after for result in results if result.after]:
+                self._again(request, min(delays))
             raise DecisionError("; ".join(errors)) from (causes[0] if causes else None)
         return _soonest(results)
 

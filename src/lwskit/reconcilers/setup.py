@@ -7,7 +7,7 @@ from functools import partial
 
 from lwskit.api import disaggregated_names
 from lwskit.groups import spec
-from lwskit.reconcilers.disaggregated import DisaggregatedReconciler
+from lwskit.reconcilers.disaggregated import Again, DisaggregatedReconciler
 from lwskit.reconcilers.disaggregated_watches import DisaggregatedWatches, set_of_child
 from lwskit.reconcilers.group import GroupReconciler
 from lwskit.reconcilers.hashed import HashReconciler
@@ -106,11 +106,13 @@ def disaggregated_controller(
     concurrency: int = CONCURRENCY,
 ) -> Controller:
     """The controller `disaggregatedset`: `concurrency` DisaggregatedSets at once (50 §5)."""
-    reconciler = DisaggregatedReconciler(watches, executor, clock)
+    again = Again()
+    reconciler = DisaggregatedReconciler(watches, executor, clock, again)
     builder = Builder(reconciler, clock=clock, rng=rng, name=disaggregated_names.CONTROLLER)
     builder.for_(watches.sets)
     builder.watches(watches.children, set_of_child)
     builder.watches(watches.children, watches.waiting_for_name)
     builder.watches(watches.scalers, set_of_child)
     builder.watches(watches.pods, watches.sets_of_pod)
+    builder.watches_source(FunctionSource(again.start))
     return builder.build(concurrency=concurrency, debounce=SETTLE)

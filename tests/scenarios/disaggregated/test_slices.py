@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.runtime.client.transport import HttpRequest
+from lwskit.runtime.errors import InternalError
 from lwskit.testing.cluster import TestCluster
+from lwskit.testing.interceptors import matching
 from tests.scenarios.disaggregated.support import DisaggregatedSets, rolling, two_roles
 
 
@@ -89,3 +92,30 @@ async def test_a_new_slice_does_not_wait_for_a_rollout(cluster: TestCluster, set
         assert found[0, old, "decode"] == 2
 
     await cluster.eventually(made)
+
+
+async def test_a_slice_that_fails_holds_up_no_rollout_of_another(cluster: TestCluster, sets: DisaggregatedSets):
+    """50 §23 line 40: given one slice failing, the others roll out as fast as ever, and the status is written."""
+    await sets.running(*two_roles(2, 2, spec=rolling(1, 0)), slices=2)
+    (old,) = await sets.revisions()
+
+    def of_slice_0(request: HttpRequest) -> bool:
+        return matching("POST", r"/leaderworkersets$")(request) and b'"chat-0-' in (request.body or b"")
+
+    interceptor = cluster.interceptors[0]
+    interceptor.fail(of_slice_0, InternalError("boom"), times=None)
+    begin = cluster.clock.monotonic()
+    await sets.set_image("img:v2")
+
+    async def rolled() -> None:
+        found = await sets.sizes()
+        assert {key[1] for key in found if key[0] == 1} - {old}
+        assert old not in {key[1] for key in found if key[0] == 1}
+        assert {key: n for key, n in found.items() if key[0] == 0} == {(0, old, "prefill"): 2, (0, old, "decode"): 2}
+
+    await sets.eventually(rolled)
+    assert cluster.clock.monotonic() - begin <= 20
+    failed = interceptor.count(of_slice_0)
+    assert 0 < failed <= 60
+    assert (await sets.conditions())["Progressing"] == ("True", "RolloutInProgress")
+    assert "FailedCreate" in await sets.reasons()

@@ -12,10 +12,11 @@ import pytest
 
 from lwskit.api.crds import crds
 from lwskit.backends import registry
+from lwskit.disaggregated import revision
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET, ROLE_SCALER
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import DecisionError
-from lwskit.reconcilers.disaggregated import DisaggregatedReconciler
+from lwskit.reconcilers.disaggregated import Again, DisaggregatedReconciler
 from lwskit.reconcilers.disaggregated_watches import DisaggregatedWatches, Live, set_of_child
 from lwskit.reconcilers.watches import Watches
 from lwskit.runtime.cache.cache import Cache
@@ -46,6 +47,17 @@ class Heard:
         self.events.append(event)
 
 
+class Asked(Again):
+    """Keeps what it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[tuple[Request, float]] = []
+
+    def __call__(self, request: Request, after: float) -> None:
+        self.asked.append((request, after))
+
+
 class World:
     """A reconciler on a fake API server, whose cache knows what its watches have told."""
 
@@ -57,7 +69,8 @@ class World:
         self.watches = DisaggregatedWatches(self.cache, watches, self.clock)
         self.heard = Heard()
         executor = Executor(self.client, self.cache, self.heard, self.clock)
-        self.reconcile = DisaggregatedReconciler(self.watches, executor, self.clock)
+        self.again = Asked()
+        self.reconcile = DisaggregatedReconciler(self.watches, executor, self.clock, self.again)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[World]:
@@ -141,6 +154,24 @@ async def test_slices_do_not_stop_each_other_and_the_status_is_written():
         assert (failed.reason, failed.type, failed.note.endswith(": boom")) == ("FailedCreate", "Warning", True)
         await world.once()
         assert len(world.names()) == 6
+
+
+async def test_a_slice_that_waits_does_not_wait_for_one_that_fails():
+    """50 §23 line 40: what one slice fails with does not lengthen the delays of the others."""
+    ds = the_set(slices=2)
+    async with World(ds).running() as first:
+        # With the defaults that the server has put in.
+        (seen,) = first.watches.sets.store
+    current = revision.resolve(seen, ()).revision
+    stolen = {"name": f"chat-0-{current}-decode", "namespace": "prod"}
+    name = f"chat-1-{current}-decode"
+    kept = {"deletionTimestamp": "2026-11-30T11:00:00Z", "finalizers": ["test/kept"]}
+    leaving = child_object("decode", 2, slice=1, revision=current, **kept)
+    async with World(ds, {**child_object("decode"), "metadata": stolen}, leaving).running() as world:
+        with pytest.raises(DecisionError, match=r"^slice 0: .* refusing to adopt it$"):
+            await world.once()
+        assert name in world.names()
+        assert world.again.asked == [(REQUEST, 1.0)]
 
 
 async def test_a_status_that_cannot_be_written_is_told_with_the_rest():
