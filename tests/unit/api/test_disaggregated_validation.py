@@ -132,6 +132,7 @@ def test_the_replicas_of_sub_roles_count() -> None:
     # What is not said, and what a scaler says, counts as one.
     assert faults(subroles(sub("a"), sub("b", 0), **pace)) == stuck
     assert faults(subroles(sub("a", mode="External"), sub("b"), **pace)) == []
+    assert faults(subroles(sub("a", 9, mode="External"), sub("b", 0), **pace)) == stuck
     assert faults(subroles(sub("a", 0), sub("b", 0), **pace)) == []
 
 
@@ -273,6 +274,17 @@ def test_names_that_are_made_of_the_set_and_the_role(limit: int, spec: dict[str,
         name = "r" * (length - len("chat"))
         found = faults(role(name, **more), role("d"), **spec)
         assert found == ([] if length == limit else [too_long(name, 64, limit)])
+
+
+def test_more_groups_than_a_set_can_have_have_no_longer_names() -> None:
+    """50 §19: the counts of sub-roles are added up to 2147483647 at most."""
+    shares = [sub(name, 2**31 - 1) for name in "abcde"]
+    limit = 29
+    for length in (limit, limit + 1):
+        found = faults(subroles(*shares, name="r" * (length - len("chat"))))
+        assert [text for text in found if "generated names" in text] == (
+            [] if length == limit else [too_long("r" * (length - len("chat")), 64, limit)]
+        )
 
 
 def test_every_role_is_told() -> None:

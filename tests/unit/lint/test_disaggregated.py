@@ -124,8 +124,9 @@ def test_counts_that_somebody_else_says_are_not_looked_at() -> None:
     assert codes(disaggregated(role(replicas=1, **pace))) == []
     three = rolling(maxUnavailable=3, maxSurge=1)
     assert codes(disaggregated(role(replicas=3, **three))) == ["LWS203"]
-    assert codes(disaggregated(external(replicas=1, **three))) == []
-    assert codes(disaggregated(subroles(sub("a", 2), sub("b", 1), replicas=1, **three))) == []
+    # Only that the count is not read.
+    assert codes(disaggregated(external(replicas=3, **three))) == ["LWS012"]
+    assert codes(disaggregated(subroles(sub("a", 2), sub("b", 1), replicas=3, **three))) == ["LWS012"]
 
 
 # Files ----------------------------------------------------------------------------------------------------------------
