@@ -16,9 +16,9 @@ def patched(base: Obj, operations: list[dict[str, Any]]) -> Obj:
     out = copy.deepcopy(base)
     for operation in operations:
         *parents, last = operation["path"].strip("/").split("/")
-        target = out
+        target: Any = out
         for parent in parents:
-            target = target[parent]
+            target = target[int(parent) if isinstance(target, list) else parent]
         if operation["op"] == "remove":
             target.pop(last, None)
         else:

@@ -59,7 +59,7 @@ def _rolls(old: Obj, new: Obj) -> Iterator[Fault]:
         before, after = revisions.record(old), revisions.record(new)
     except DecisionError:
         return
-    causes = list(_differences(before, after, ""))
+    causes = list(differences(before, after, ""))
     policy = spec.subgroup_policy(new) is not None
     for key in _TOPOLOGIES if policy else _TOPOLOGIES[:1]:
         if (annotations_of(old).get(key) or "") != (annotations_of(new).get(key) or ""):
@@ -70,10 +70,15 @@ def _rolls(old: Obj, new: Obj) -> Iterator[Fault]:
     rolled = max(0, total - partition)
     if not rolled:
         return
-    shown = ", ".join(causes[:_SHOWN]) + (f" and {len(causes) - _SHOWN} more" if len(causes) > _SHOWN else "")
     held = f"; the partition holds {min(partition, total)} back" if partition else ""
-    text = f"{rolled} of {total} group{'' if total == 1 else 's'} will be made anew{held}: changed {shown}"
+    text = f"{rolled} of {total} group{'' if total == 1 else 's'} will be made anew{held}: changed {listed(causes)}"
     yield Fault(ROLLS_GROUPS, causes[0], text)
+
+
+def listed(fields: Sequence[str]) -> str:
+    """A few of these fields, and how many more there are."""
+    more = f" and {len(fields) - _SHOWN} more" if len(fields) > _SHOWN else ""
+    return ", ".join(fields[:_SHOWN]) + more
 
 
 def _claims(lws: Obj) -> Sequence[Obj] | None:
@@ -111,15 +116,15 @@ def _waits(old: Obj, new: Obj) -> Iterator[Fault]:
             yield Fault(AT_NEXT_RESTART, f"metadata.{what}[{keys[0]}]", text)
 
 
-def _differences(old: Any, new: Any, path: str) -> Iterator[str]:
+def differences(old: Any, new: Any, path: str) -> Iterator[str]:
     """The paths of the innermost parts that differ; of lists of different lengths, that of the list."""
     if old == new:
         return
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for name in [*new, *(n for n in old if n not in new)]:
-            yield from _differences(old.get(name), new.get(name), f"{path}.{name}" if path else name)
+            yield from differences(old.get(name), new.get(name), f"{path}.{name}" if path else name)
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (before, after) in enumerate(zip(old, new, strict=True)):
-            yield from _differences(before, after, f"{path}[{index}]")
+            yield from differences(before, after, f"{path}[{index}]")
     else:
         yield path

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from lwskit.api import disaggregated_names as names
-from lwskit.lint import changes, disaggregated, objects, rules
+from lwskit.lint import changes, disaggregated, disaggregated_changes, objects, rules
 from lwskit.lint.findings import (
     DUPLICATE_KEY,
     DUPLICATE_OBJECT,
@@ -184,6 +184,8 @@ def _set(
         return
     if _is_disaggregated(answer.stored):
         yield from map(finding, disaggregated.check(answer.stored, server))
+        if before is not None:
+            yield from map(finding, disaggregated_changes.check(before, answer.stored))
         return
     yield from map(finding, rules.check(answer.stored, item.data, server))
     if before is not None:

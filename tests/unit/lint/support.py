@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import yaml
 
@@ -88,6 +89,6 @@ def lws(
     return yaml.safe_dump(document, sort_keys=False)
 
 
-def disaggregated(*roles: Obj, name: str = "chat", **spec: object) -> str:
+def disaggregated(*roles: Obj, name: str = "chat", **spec: Any) -> str:
     """A DisaggregatedSet as YAML that nothing is found in, unless an argument changes that: two roles of two groups."""
     return yaml.safe_dump(ds(*(roles or (role(replicas=2), role("decode", replicas=2))), name=name, **spec))

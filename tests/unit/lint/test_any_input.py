@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lwskit.api import names
 from lwskit.lint.findings import Severity
+from tests.dsobjects import ds, external, sub, subroles
 from tests.unit.lint.support import lws, report, server
 
 FULL: dict[str, Any] = yaml.safe_load(
@@ -76,8 +77,8 @@ ODD: list[Any] = [
 GONE = object()
 
 
-def changed(changes: list[tuple[tuple[Any, ...], Any]]) -> dict[str, Any]:
-    out = copy.deepcopy(FULL)
+def changed(changes: list[tuple[tuple[Any, ...], Any]], full: dict[str, Any] = FULL) -> dict[str, Any]:
+    out = copy.deepcopy(full)
     for (*parents, last), value in changes:
         target: Any = out
         try:
@@ -100,6 +101,32 @@ changes = st.lists(st.tuples(st.sampled_from(ALL), st.sampled_from([*ODD, GONE])
 def test_every_set_has_a_report(new: dict[str, Any], old: dict[str, Any] | None) -> None:
     text = yaml.safe_dump(new, allow_unicode=True)
     found = report(text, yaml.safe_dump(old) if old else "")
+    for finding in found.findings:
+        assert finding.place.line >= 1
+        assert finding.fault.message
+    if old is None:
+        refused = any(f.severity is Severity.ERROR for f in found.findings)
+        assert refused is bool(server().create(new, "default").refusals)
+
+
+DISAGGREGATED: dict[str, Any] = ds(
+    external(
+        "prefill", FULL["spec"]["leaderWorkerTemplate"], metadata={"labels": {"a": "b"}, "annotations": {"c": ""}}
+    ),
+    subroles(sub("a", 2), sub("b", mode="External"), name="decode", groupIdentity="Hash"),
+    slices=1,
+    placementPolicy={"type": "ExclusiveSlice", "topology": "rack"},
+    scalingPolicy={"duringRollout": "AdvanceRollout"},
+)
+PARTS = [path for path in paths(DISAGGREGATED) if path[0] in ("metadata", "spec")]
+edits = st.lists(st.tuples(st.sampled_from(PARTS), st.sampled_from([*ODD, GONE])), min_size=1, max_size=3)
+disaggregated_changes = edits.map(lambda found: changed(found, DISAGGREGATED))
+
+
+@settings(max_examples=60, deadline=None)
+@given(disaggregated_changes, st.none() | disaggregated_changes)
+def test_every_disaggregated_set_has_a_report(new: dict[str, Any], old: dict[str, Any] | None) -> None:
+    found = report(yaml.safe_dump(new, allow_unicode=True), yaml.safe_dump(old) if old else "")
     for finding in found.findings:
         assert finding.place.line >= 1
         assert finding.fault.message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -173,6 +174,72 @@ def test_sets_of_both_kinds_may_share_a_name() -> None:
 def test_a_change_is_checked_as_one() -> None:
     bad = disaggregated(name="d" * 60)
     assert codes(bad, bad) == ["LWS003", "LWS003"]
-    assert codes(disaggregated(role(groupIdentity="Hash", replicas=2)), disaggregated()) == []
     found = lint([Source(NAME, disaggregated())], server(), {}, "prod").findings
     assert found == []
+
+
+# Changes --------------------------------------------------------------------------------------------------------------
+
+OTHER = {"workerTemplate": {"spec": {"containers": [{"name": "w", "image": "other"}]}}}
+BEFORE = disaggregated(slices=3)
+
+
+def changed(*roles: Obj, slices: int = 3, **spec: Any) -> list[tuple[str, str]]:
+    """Codes and paths of what is found of a change of a set of two roles of two groups, in three slices."""
+    found = findings(disaggregated(*roles, slices=slices, **spec), BEFORE)
+    return [(f.fault.code.code, f.fault.path) for f in found]
+
+
+def test_a_change_of_one_role_rolls_all() -> None:
+    text = disaggregated(role(replicas=2), role("decode", OTHER, replicas=2), slices=3)
+    fault = only("LWS501", text, BEFORE).fault
+    at = "spec.roles[1].spec.leaderWorkerTemplate.workerTemplate.spec.containers[0].image"
+    assert fault.path == at
+    assert fault.message == (
+        f"every group of all roles will be made anew, those of roles that stay as they are too: changed {at}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("roles", "path"),
+    [
+        ([role(replicas=2), role("decode", replicas=2, groupIdentity="Hash")], "spec.roles[1].spec.groupIdentity"),
+        ([role(replicas=2, metadata={"labels": {"a": "b"}}), role("decode", replicas=2)], "spec.roles[0].metadata"),
+        ([role(replicas=2), role("decode", replicas=2), role("encode")], "spec.roles[2]"),
+        ([role(replicas=2), role("other", replicas=2)], "spec.roles[1]"),
+        ([role(replicas=2)], "spec.roles"),
+    ],
+)
+def test_what_makes_a_new_revision(roles: list[Obj], path: str) -> None:
+    ((code, found),) = changed(*roles)
+    assert (code, found.startswith(path)) == ("LWS501", True)
+
+
+def test_what_makes_none() -> None:
+    assert changed() == []
+    assert changed(role("decode", replicas=2), role(replicas=2)) == []
+    assert changed(role(replicas=3, **rolling(maxSurge=1)), role("decode", replicas=2)) == []
+    assert changed(slices=4, scalingPolicy={"duringRollout": "AdvanceRollout"}) == []
+    assert changed(role(replicas=2, groupReplacementPolicy="PostTermination"), role("decode", replicas=2)) == []
+
+
+def test_groups_that_go() -> None:
+    assert changed(role("decode", replicas=2), role(replicas=1)) == [("LWS504", "spec.roles[1].spec.replicas")]
+    assert changed(slices=1) == [("LWS504", "spec.slices")]
+    fault = only("LWS504", disaggregated(slices=2), BEFORE).fault
+    assert fault.message == "1 slice is removed at once with all groups: slices goes from 3 to 2"
+    fewer = disaggregated(role(replicas=0), role("decode", replicas=0), slices=3)
+    told = [f.fault.message for f in findings(fewer, BEFORE)]
+    assert [text.partition(":")[0] for text in told] == [
+        f"2 groups are removed of role {name} in each slice" for name in ("prefill", "decode")
+    ]
+
+
+def test_shares_that_go() -> None:
+    before = disaggregated(subroles(sub("a", 3), sub("b", 2), sub("c", mode="External"), replicas=1))
+    after = subroles(sub("c", mode="External"), sub("b", 1), sub("a", 4), replicas=1)
+    (found,) = findings(disaggregated(after), before)
+    assert found.fault.path == "spec.roles[0].subRoles[1].replicas"
+    assert found.fault.message.startswith("1 group is removed of sub-role b of role prefill in each slice")
+    # Who counts has changed, not how many there are.
+    assert codes(disaggregated(external(replicas=1)), disaggregated(role(replicas=3))) == []
