@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote, unquote_plus
 
 from lwskit.embedded.cel.functions import define
-from lwskit.embedded.cel.values import EvaluationError, Map, Opaque
+from lwskit.embedded.cel.values import EvaluationError, Map, Opaque, no_overload
 
 _URL, _IP, _CIDR = "kubernetes.URL", "net.IP", "net.CIDR"
 _ESCAPED = re.compile(r"%(?![0-9a-fA-F]{2}).{0,2}")
@@ -356,7 +356,10 @@ def _global_unicast(ip: Ip) -> bool:
 
 
 def _contains_ip(net: Cidr, one: Ip | str) -> bool:
-    ip = read_ip(one) if isinstance(one, str) else one
+    try:
+        ip = read_ip(one) if isinstance(one, str) else one
+    except EvaluationError:
+        raise no_overload() from None
     return ip.address.version == net.address.version and ip.address in net.network
 
 

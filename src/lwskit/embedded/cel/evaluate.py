@@ -303,10 +303,16 @@ def _either(one: Part, two: Part, deciding: bool) -> Part:
     return decided
 
 
+_UNNAMED = frozenset({"contains", "endsWith", "find", "findAll", "matches", "startsWith"})
+"""Functions that are not named in errors, though they are no operators."""
+
+
 def _dispatch(name: str, choices: list[Overload], values: list[Any]) -> Any:
     for one in choices:
         if one.accepts(values):
             return one.run(*values)
+    if name in _UNNAMED:
+        raise no_overload()
     raise EvaluationError(f"no such overload: {name}({', '.join(type_name(v) for v in values)})")
 
 

@@ -196,7 +196,7 @@ def _normalised(text: str) -> str:
             parts[i] = f"0{short}" if not short or not short[0].isdigit() else short
     if len(parts) < 3:
         if re.search("[+-]", parts[-1]):
-            raise EvaluationError("Short version cannot contain PreRelease/Build meta data")
+            raise EvaluationError("short version cannot contain PreRelease/Build meta data")
         parts += ["0"] * (3 - len(parts))
     return ".".join(parts)
 

@@ -6,6 +6,7 @@ documentation of its lists, sets and comprehensions extensions.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cmp_to_key
 from itertools import pairwise
 from typing import Any
@@ -44,8 +45,9 @@ def _extreme(name: str, sign: int) -> Any:
         if best is values:
             raise EvaluationError(f"{name} called on empty list")
         for value in values:
-            if compare(best, value) == sign:
-                best = value
+            with suppress(EvaluationError):  # What has no order is passed over.
+                if compare(best, value) == sign:
+                    best = value
         return best
 
     return found

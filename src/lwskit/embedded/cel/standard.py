@@ -87,14 +87,22 @@ def add(one: Any, two: Any) -> Any:
         one, two = two, one
     if isinstance(one, Timestamp) and isinstance(two, Duration):
         return times.moment(one.nanoseconds + two.nanoseconds, one.ahead)
-    _alike(one, two, str, bytes, Duration)
+    _alike("_+_", one, two, str, bytes, Duration, list, Items, Timestamp)
     if isinstance(one, Duration):
         return times.length(one.nanoseconds + two.nanoseconds)
     return _whole(one, one + two)
 
 
-def _alike(one: Any, two: Any, *more: type) -> None:
-    if type(one) is not type(two) or not isinstance(one, (int, float, *more)) or isinstance(one, bool):
+def _alike(operator: str, one: Any, two: Any, *more: type) -> None:
+    """Refuse operands of different types, and those of a type that does not have the operator."""
+    if not isinstance(one, (int, float, *more)) or isinstance(one, bool):
+        # Texts and times have functions of their own, and are not asked by name.
+        raise no_overload() if isinstance(one, str | Timestamp | Duration) else no_overload(operator)
+    if (
+        type(one) is not type(two)
+        or isinstance(one, list | Items)
+        or (operator == "_+_" and isinstance(one, Timestamp))
+    ):
         raise no_overload()
 
 
@@ -118,7 +126,7 @@ def _whole(like: Any, value: Any) -> Any:
 def _subtract(one: Any, two: Any) -> Any:
     if isinstance(one, Timestamp) and isinstance(two, Duration):
         return times.moment(one.nanoseconds - two.nanoseconds, one.ahead)
-    _alike(one, two, Duration, Timestamp)
+    _alike("_-_", one, two, Duration, Timestamp)
     if isinstance(one, Duration | Timestamp):
         return times.length(one.nanoseconds - two.nanoseconds)
     return _whole(one, int(one) - int(two) if isinstance(one, int) else one - two)
@@ -129,13 +137,13 @@ _ARITHMETIC = tuple(f"({a}, {a}) -> {a}" for a in ("double", "int", "uint"))
 
 @define("_*_", *_ARITHMETIC, operator=True)
 def _multiply(one: Any, two: Any) -> Any:
-    _alike(one, two)
+    _alike("_*_", one, two)
     return _whole(one, one * two)
 
 
 @define("_/_", *_ARITHMETIC, operator=True)
 def _divide(one: Any, two: Any) -> Any:
-    _alike(one, two)
+    _alike("_/_", one, two)
     if isinstance(one, float):
         if two:
             return one / two
@@ -148,7 +156,7 @@ def _divide(one: Any, two: Any) -> Any:
 
 @define("_%_", "(int, int) -> int", "(uint, uint) -> uint", operator=True)
 def _modulo(one: Any, two: Any) -> Any:
-    _alike(one, two)
+    _alike("_%_", one, two)
     if isinstance(one, float):
         raise no_overload()
     if two == 0:
@@ -399,4 +407,7 @@ def _value(held: Optional) -> Any:
 @define("optional.unwrap", "(list(optional(A))) -> list(A)")
 @define("unwrapOpt", "(list(optional(A))) -> list(A)", member=True)
 def _unwrap(items: Any) -> list[Any]:
-    return [i.value for i in items if i.present]
+    found = list(items)
+    if not all(isinstance(i, Optional) for i in found):
+        raise no_overload()
+    return [i.value for i in found if i.present]

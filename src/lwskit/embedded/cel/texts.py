@@ -171,6 +171,8 @@ def _precision(text: str, at: int) -> tuple[int, int]:
         raise EvaluationError(
             f'{wrong}error while converting precision to integer: strconv.Atoi: parsing "": invalid syntax'
         )
+    if end - at > 7:
+        raise EvaluationError(f"{wrong}the embedded API server writes no numbers with {text[at + 1 : end]} places")
     return int(text[at + 1 : end]), end
 
 
@@ -239,6 +241,12 @@ def _plain(value: Any) -> str:
         return "{" + ", ".join(f"{k}:{v}" for k, v in pairs) + "}"
     if value is None:
         return "null"
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            said = "invalid UTF-8 in bytes, cannot convert to string"
+            raise _wrong(f'could not convert argument "{said}" to string') from None
     if isinstance(value, bool | int | float | str | bytes | Timestamp | Duration | TypeValue):
         return to_text(value)
     allowed = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
@@ -257,7 +265,7 @@ def _quoted(value: Any) -> str:
         case str():
             return quote(value)
         case bytes():
-            return 'b"' + value.decode("latin-1") + '"'
+            return f'b"{_plain(value)}"'
         case float():
             return _fixed(value)
         case Uint():
@@ -273,5 +281,5 @@ def _fixed(value: float) -> str:
     if math.isnan(value):
         return '"NaN"'
     if math.isinf(value):
-        return '"Infinity"' if value > 0 else '"-Infinity"'
+        return '"+Inf"' if value > 0 else '"-Inf"'
     return f"{value:.6f}"
