@@ -47,7 +47,7 @@ def command(
     """Check manifests without a cluster: refusals with their place, and warnings.
 
     FILE, also that of --old, is a file of YAML or JSON, - for standard input, or a folder, for its *.yaml, *.yml and
-    *.json. Other kinds than LeaderWorkerSet are skipped.
+    *.json. Other kinds than LeaderWorkerSet and DisaggregatedSet are skipped.
     """
     # What lint needs is imported here, so that --help stays quick.
     from lwskit.api.validation import NO_SCHEDULING, SchedulingSupport
