@@ -197,6 +197,14 @@ def test_a_full_role_gets_one_group_too_many_where_old_roles_wait_for_the_target
     assert next_step(known) == Step((0, 0, 0), (1, 0, 0))
 
 
+def test_an_awaited_role_gets_its_group_however_many_old_ones_of_it_are_left() -> None:
+    """Those that are parked serve too, so that without the others that wait the target would need no more."""
+    shared, lonely = revision((1, 1, 0), (2, 6, 0)), revision((0, 1, 1), (0, 3, 6))
+    limits = {"max_surge": (0, 1, 1), "max_unavailable": (1, 0, 0)}
+    state = awaited([shared, shared, lonely], (1, 0, 0), (2, 0, 0), **limits)
+    assert next_step(state) == Step((1, 1, 0), (2, 0, 0), bootstrap_surge=True)
+
+
 def test_what_parked_revisions_serve_does_not_keep_the_target_from_its_end_where_old_roles_wait_for_it() -> None:
     lonely, others = revision((0, 0, 1, 1), (0, 0, 6, 1)), revision((1, 0, 1, 2), (1, 0, 5, 5))
     more = revision((1, 1, 1, 0), (5, 5, 1, 0))
