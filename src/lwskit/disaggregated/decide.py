@@ -103,7 +103,7 @@ def _mark(ds: Obj) -> Patch:
         key=key_of(ds),
         uid=uid_of(ds),
         body={"metadata": {"annotations": {names.REVISION_HASH_VERSION_ANNOTATION: names.HASH_VERSION}}},
-        why="the set is new: how its revisions are hashed is noted before it has any",
+        why="how the revisions of the set are hashed is noted before anything is made of them",
         errors={"NotFound": OnError.IGNORE, "Conflict": OnError.REQUEUE},
     )
 

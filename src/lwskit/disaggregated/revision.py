@@ -16,6 +16,7 @@ import orjson
 
 from lwskit.api import disaggregated_names as names
 from lwskit.api import names as shared
+from lwskit.disaggregated.model import Child
 from lwskit.groups import encoding
 from lwskit.groups.revisions import compact
 from lwskit.runtime.objects import Obj, annotations_of
@@ -101,10 +102,12 @@ class Resolved:
     error: str = ""
 
 
-def resolve(ds: Mapping[str, Any], owned: Sequence[object]) -> Resolved:
+def resolve(ds: Mapping[str, Any], owned: Sequence[Child]) -> Resolved:
     """The revision by the algorithm that the set is on, given the LeaderWorkerSets that it owns in any slice.
 
-    A set of before there was a marker keeps its algorithm as long as nobody marks it. Specification: 50 §4.1.
+    A set of before there was a marker keeps its algorithm as long as nobody marks it. One that has a child of the
+    revision by the current algorithm was marked: the marker got lost, or is not seen yet, and is written again rather
+    than everything rolled out to a revision by the other one. Specification: 50 §4.1.
     """
     version = annotations_of(ds).get(names.REVISION_HASH_VERSION_ANNOTATION) or ""
     if version not in ("", names.HASH_VERSION):
@@ -112,7 +115,10 @@ def resolve(ds: Mapping[str, Any], owned: Sequence[object]) -> Resolved:
     if not version and not owned:
         return Resolved(must_mark=True)
     try:
-        return Resolved(revision_of(ds) if version else legacy_revision_of(ds))
+        current = revision_of(ds)
+        if version or any(child.revision == current for child in owned):
+            return Resolved(current, must_mark=not version)
+        return Resolved(legacy_revision_of(ds))
     except DecodeError as error:
         return Resolved(error=f"the revision cannot be computed: {error}")
 

@@ -7,15 +7,17 @@ from collections.abc import Sequence
 import pytest
 
 from lwskit.api import disaggregated_names as names
+from lwskit.disaggregated import children, revision, spec
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET
+from lwskit.disaggregated.model import Part
+from lwskit.disaggregated.scene import Scene, Targets
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.runtime.objects import Obj
+from lwskit.runtime.objects import Obj, annotations_of
 from lwskit.testing.cluster import Runnable, TestCluster
 from tests.scenarios.disaggregated.support import (
     DisaggregatedSets,
     own_labels,
     replicas_of,
-    revision_of,
     two_roles,
     written_about,
 )
@@ -96,27 +98,37 @@ async def test_a_set_that_is_recreated(cluster: TestCluster, sets: Disaggregated
 
 
 async def test_a_set_without_mark_whose_children_exist(cluster: TestCluster, sets: DisaggregatedSets):
-    """50 §23 line 18: given an unmarked set with children, no mark is written, and what it has is not rolled."""
-    async with manager(cluster):
-        await sets.running()
-        (current,) = await sets.revisions()
-    # As a program of before marks were written has left it: children whose revision is the legacy one.
-    await sets.patch({"metadata": {"annotations": {names.REVISION_HASH_VERSION_ANNOTATION: None}}})
-    async with manager(cluster):
-
-        async def rolling() -> None:
-            assert await sets.revisions() - {current}
-
-        await cluster.eventually(rolling)
-        (legacy,) = await sets.revisions() - {current}
-        await sets.ready()
-
-        async def retired() -> None:
-            assert {revision_of(child) for child in (await sets.all_children()).values()} == {legacy}
-
-        await sets.eventually(retired)
+    """50 §23 line 18: given an unmarked set with children, the legacy hash is used and no rollout starts."""
+    ds = await sets.create()
+    found = spec.read(ds)
+    counts = {one.name: one.replicas for one in found.roles}
+    legacy = revision.legacy_revision_of(ds)
+    # As a program of before marks were written has left it.
+    scene = Scene(ds, found, legacy, 0, Targets({Part(one): n for one, n in counts.items()}, counts))
+    for one in found.roles:
+        await cluster.create(LEADER_WORKER_SET, children.render(scene, one, is_drained=False))
     uids = await cluster.uids(LEADER_WORKER_SET)
     async with manager(cluster):
-        await cluster.consistently(lambda: None)
+        await sets.ready()
+        await sets.scale_role("decode", 3)
+        await sets.has_children("0/prefill=1", "0/decode=3")
         assert await cluster.uids(LEADER_WORKER_SET) == uids
-        assert names.REVISION_HASH_VERSION_ANNOTATION not in ((await sets.live())["metadata"].get("annotations") or {})
+        assert await sets.revisions() == {legacy}
+        assert names.REVISION_HASH_VERSION_ANNOTATION not in annotations_of(await sets.live())
+        assert "RollingUpdateStarted" not in await sets.reasons()
+
+
+async def test_a_mark_that_got_lost(cluster: TestCluster, sets: DisaggregatedSets):
+    """50 §4.1: as `kubectl replace` loses it; it is written again, and nothing rolls."""
+    async with manager(cluster):
+        await sets.running()
+        uids = await cluster.uids(LEADER_WORKER_SET)
+        await sets.patch({"metadata": {"annotations": {names.REVISION_HASH_VERSION_ANNOTATION: None}}})
+
+        async def marked() -> None:
+            assert annotations_of(await sets.live())[names.REVISION_HASH_VERSION_ANNOTATION] == "v2"
+
+        await cluster.eventually(marked)
+        await sets.ready()
+        assert await cluster.uids(LEADER_WORKER_SET) == uids
+        assert "RollingUpdateStarted" not in await sets.reasons()

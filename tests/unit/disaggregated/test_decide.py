@@ -83,12 +83,20 @@ def test_a_set_at_rest():
 
 def test_a_set_without_marker_whose_children_exist_keeps_its_algorithm():
     """50 §23 line 18: given an unmarked set with children, the old hash is used and no mark is written."""
-    legacy = revision.resolve(without_marker(), [object()]).revision
+    legacy = revision.legacy_revision_of(without_marker())
     assert legacy != CURRENT
     mine = [child_object(n, c, revision=legacy) for n, c in (("prefill", 1), ("decode", 2))]
     found = run(without_marker(), mine)
     assert found.before.actions == ()
     assert [s.plan.actions for s in found.slices] == [()]
+
+
+def test_a_mark_that_got_lost_is_written_before_anything_else():
+    found = run(without_marker(), children())
+    (patch,) = found.before.actions
+    assert isinstance(patch, Patch)
+    assert patch.body == {"metadata": {"annotations": {MARKER: "v2"}}}
+    assert (found.stop, found.slices) == (True, ())
 
 
 def test_removed_slices_go_first_and_the_others_stay():
@@ -110,6 +118,28 @@ def test_children_of_a_former_set_of_that_name_are_no_children():
     (part,) = found.slices
     assert part.error.count("refusing to adopt it") == 2
     assert [type(action) for action in part.plan.actions] == [Emit, Emit]
+
+
+def test_children_without_a_slice_are_of_before_there_were_slices():
+    """50 §12: they are not seen any more; a label that is no number is one nevertheless."""
+    child = child_object("decode")
+    unlabelled = {**child, "metadata": {**child["metadata"], "labels": {"disaggregatedset.x-k8s.io/name": "chat"}}}
+    assert owned(DS, [unlabelled]) == ()
+    odd = {**child["metadata"]["labels"], "disaggregatedset.x-k8s.io/slice": "one"}
+    assert len(owned(DS, [{**child, "metadata": {**child["metadata"], "labels": odd}}])) == 1
+
+
+def test_a_scaler_begins_with_the_groups_that_stay():
+    """50 §11.2: not with those of removed slices, nor of children that are being deleted."""
+    ds = ds_object(role("prefill"), role("decode", 2, mode="External"))
+    current = revision.resolve(ds, ()).revision
+    mine = [
+        child_object("decode", 2, revision=current),
+        child_object("decode", 3, slice=1, revision=current),
+        child_object("decode", 4, revision="00000000", deletionTimestamp="2026-11-30T11:30:00Z"),
+    ]
+    (seed,) = [a.obj["spec"] for a in run(ds, mine).before.actions if isinstance(a, Create)]
+    assert seed == {"replicas": 2}
 
 
 def test_without_a_count_no_workload_changes():

@@ -12,11 +12,14 @@ import pytest
 from lwskit.api import crds
 from lwskit.api import disaggregated_names as names
 from lwskit.disaggregated import revision
+from lwskit.disaggregated.model import Child
 from lwskit.embedded.schema import apply_defaults
 from lwskit.runtime.objects import Obj
 from tests.planner_cases import Hash, hashes
 
 SCHEMA = crds.disaggregatedset_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+OWNED = [Child.of({"metadata": {"name": "of before", "labels": {names.REVISION_LABEL: "0ld0ld00"}}, "spec": {}})]
+"""The children of a set that was not made by this program."""
 MARK = {names.REVISION_HASH_VERSION_ANNOTATION: names.HASH_VERSION}
 
 
@@ -66,7 +69,7 @@ def test_the_sample_has_the_known_revision() -> None:
 
 def test_the_known_input_has_the_known_legacy_revision() -> None:
     """50 §23 line 16: for a set without a marker that has children."""
-    assert revision.resolve(legacy_sample(), [object()]) == revision.Resolved("c51abc75")
+    assert revision.resolve(legacy_sample(), OWNED) == revision.Resolved("c51abc75")
 
 
 def changed(change: Callable[[Obj], object]) -> Obj:
@@ -102,7 +105,7 @@ def test_counts_pace_and_order_do_not_change_the_revision(change: Callable[[Obj]
     """50 §23 line 17: they are live, and start no rollout."""
     after = changed(change)
     assert after != sample()
-    assert revision.resolve(after, [object()]) == revision.Resolved("69150551")
+    assert revision.resolve(after, OWNED) == revision.Resolved("69150551")
 
 
 def template(spec: Obj) -> Obj:
@@ -134,7 +137,7 @@ ROLLING: dict[str, Callable[[Obj], object]] = {
 @pytest.mark.parametrize("change", ROLLING.values(), ids=ROLLING)
 def test_what_groups_are_made_from_changes_the_revision(change: Callable[[Obj], object]) -> None:
     """50 §23 line 17: for all roles, since they roll together."""
-    found = revision.resolve(changed(change), [object()])
+    found = revision.resolve(changed(change), OWNED)
     assert not found.error
     assert found.revision not in ("", "69150551")
 
@@ -149,8 +152,8 @@ def test_an_unmarked_set_with_children_keeps_the_algorithm_of_before() -> None:
     ds = legacy_sample()
     reordered = legacy_sample()
     reordered["spec"]["roles"].reverse()
-    assert revision.resolve(ds, [object()]).revision == "c51abc75"
-    assert revision.resolve(reordered, [object()]).revision != "c51abc75"
+    assert revision.resolve(ds, OWNED).revision == "c51abc75"
+    assert revision.resolve(reordered, OWNED).revision != "c51abc75"
 
 
 @pytest.mark.parametrize("annotations", [None, {}, {names.REVISION_HASH_VERSION_ANNOTATION: ""}])
@@ -159,14 +162,24 @@ def test_a_new_set_is_marked_first(annotations: Obj | None) -> None:
     ds = sample()
     ds["metadata"]["annotations"] = annotations
     assert revision.resolve(ds, []) == revision.Resolved(must_mark=True)
-    assert revision.resolve(ds, [object()]).revision == revision.legacy_revision_of(ds)
+    assert revision.resolve(ds, OWNED).revision == revision.legacy_revision_of(ds)
+
+
+def test_a_mark_that_got_lost_is_written_again() -> None:
+    """50 §4.1: a child of the revision by the current algorithm shows that the set was marked; nothing rolls."""
+    ds = sample()
+    ds["metadata"]["annotations"] = {}
+    child = {"metadata": {"name": "chat", "labels": {names.REVISION_LABEL: "69150551"}}, "spec": {}}
+    found = revision.resolve(ds, [*OWNED, Child.of(child)])
+    assert found == revision.Resolved("69150551", must_mark=True)
+    assert revision.resolve(sample(), [Child.of(child)]) == revision.Resolved("69150551")
 
 
 def test_a_version_that_nobody_knows_is_an_error() -> None:
     """50 §23 line 19: with children and without."""
     ds = sample()
     ds["metadata"]["annotations"] = {names.REVISION_HASH_VERSION_ANNOTATION: "v9"}
-    for owned in ([], [object()]):
+    for owned in ([], OWNED):
         assert revision.resolve(ds, owned) == revision.Resolved(error='unsupported revision hash version "v9"')
 
 
@@ -203,7 +216,7 @@ def test_fields_come_in_the_order_of_their_declaration_and_keys_of_maps_sorted()
 def test_a_template_that_cannot_be_read_is_an_error_that_names_the_field() -> None:
     ds = sample()
     template(ds["spec"])["size"] = "two"
-    error = revision.resolve(ds, [object()]).error
+    error = revision.resolve(ds, OWNED).error
     assert error.startswith(
         "the revision cannot be computed: spec.roles[decode].spec.leaderWorkerTemplate.size: must be"
     )
