@@ -313,6 +313,17 @@ async def ds_subroles_are_rolled(d: Driver) -> None:
     await d.a_while()
 
 
+async def ds_subroles_of_keyed_groups(d: Driver) -> None:
+    """A ReplicaSet chooses which groups go."""
+    fields: dict[str, Any] = {"spec": {"groupIdentity": "Hash"}}
+    await create(d, role("prefill", 1), role("decode", subroles={"long": 2, "short": 1}, **fields))
+    await edit(d, role("prefill", 1), role("decode", subroles={"long": 1, "short": 1}, **fields))
+    await d.a_while()
+    image = "img:v2"
+    await edit(d, role("prefill", 1, image), role("decode", 1, image, subroles={"long": 1, "short": 1}, **fields))
+    await d.a_while()
+
+
 async def ds_keyed_groups(d: Driver) -> None:
     fields: dict[str, Any] = {"groupIdentity": "Hash"}
     await create(d, role("prefill", 1, spec=fields), role("decode", 2))
@@ -328,8 +339,11 @@ MIDWAY = (
 )
 """Lives in which something is done while a rollout goes on."""
 
+KEYED = (ds_keyed_groups, ds_subroles_of_keyed_groups)
+"""Lives of groups that are known by keys, which are drawn."""
+
 DS_LIVES = tuple(
-    Life(drive, same_pods=drive not in MIDWAY, drawn=drive is ds_keyed_groups)
+    Life(drive, same_pods=drive not in MIDWAY, drawn=drive in KEYED)
     for drive in (
         ds_creation,
         ds_creation_in_slices,
@@ -362,6 +376,7 @@ DS_LIVES = tuple(
         ds_without_groups,
         ds_subroles,
         ds_subroles_are_rolled,
+        ds_subroles_of_keyed_groups,
         ds_keyed_groups,
     )
 )

@@ -91,14 +91,14 @@ def _changes(cluster: TestCluster, kind: Kind) -> Iterator[tuple[str, Obj]]:
 
 
 _KEY = re.compile(r"[0-9a-f]{40}")
-_HOST = re.compile(r"\bllm-[0-9a-f]{8}(-[0-9a-z]{4,10})?\b")
+_HOST = re.compile(r"\b(llm|d-\d+-[0-9a-f]{8}-[a-z]+)-[0-9a-f]{8}(-[0-9a-z]{4,10})?\b")
 """What is named by a key; the revisions of a StatefulSet are too, by a hash of a template that has the key (a number of
 up to ten digits, while an ordinal has one or two)."""
 
 
 def without_keys(text: str) -> str:
     """A text without the keys of groups, which are drawn, and what is named by them."""
-    return _HOST.sub("llm-<key>", _KEY.sub("<key>", text))
+    return _HOST.sub(r"\1-<key>", _KEY.sub("<key>", text))
 
 
 def normalise_drawn(obj: Obj) -> Obj:
