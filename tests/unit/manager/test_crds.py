@@ -107,6 +107,15 @@ async def test_our_crd_is_brought_once(client: Client, clock: Clock) -> None:
     assert (await stored(client))["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
 
 
+async def test_each_kind_is_required(client: Client, clock: Clock) -> None:
+    for crd in crds.crds():
+        name = crd["metadata"]["name"]
+        with pytest.raises(ConfigurationError, match=f"has no CustomResourceDefinition {name};"):
+            await require(client)
+        await client.create(CUSTOM_RESOURCE_DEFINITION, crd)
+    await require(client)
+
+
 async def test_an_older_one_is_renewed(client: Client, clock: Clock) -> None:
     older = crds.leaderworkerset_crd()
     spec = older["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
