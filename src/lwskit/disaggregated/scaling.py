@@ -45,7 +45,7 @@ class Scaling:
 
 def name_of(set_name: str, part: Part) -> str:
     """The name of a part's scaler."""
-    return "-".join((set_name, part.role, part.subrole) if part.subrole else (set_name, part.role))
+    return names.scaler_name(set_name, part.role, part.subrole)
 
 
 def names_of(spec: SetSpec) -> dict[str, Part]:
