@@ -184,6 +184,19 @@ def test_a_subrole_begins_with_what_it_has():
     assert undivided.targets.parts == {Part("decode", "long"): 2, Part("decode", "short"): 3}
 
 
+def test_what_a_new_subrole_begins_with():
+    """At least with one group; with what the others leave only where the role is divided for the first time."""
+    shared = [{"name": name, "scaling": {"mode": "External"}} for name in ("short", "brief")]
+    ds = subroles({"name": "long", "replicas": 2}, *shared)
+    few = decide(ds, [child_object("decode", 1)])
+    assert few.targets.of_subroles("decode") == {"long": 2, "short": 1, "brief": 1}
+    many = decide(ds, [child_object("decode", 9)])
+    assert many.targets.of_subroles("decode") == {"long": 2, "short": 1, "brief": 7}
+    issued = {f"{PREFIX}subrole-replicas": '{"long":9}'}
+    divided = decide(ds, [child_object("decode", 9, annotations=issued)])
+    assert divided.targets.of_subroles("decode") == {"long": 2, "short": 1, "brief": 1}
+
+
 def test_a_subrole_without_count_leaves_the_others_theirs():
     ds = subroles({"name": "long", "replicas": 2}, {"name": "short", "scaling": {"mode": "External"}})
     found = decide(ds, [], [scaler("chat-decode-short", "decode", subrole="short", owner="other")])
