@@ -18,7 +18,9 @@ from lwskit.testing.cluster import TestCluster
 from lwskit.testing.process import Restartable
 
 USER_AGENT = "lws-manager"
-OPTIONS = Options(election=ElectionOptions(enabled=False), graceful_timeout=1.0)
+GRACE = 10.0
+"""Seconds that a pass which is under way at the end of a test may take on a busy machine; it ends once that is done."""
+OPTIONS = Options(election=ElectionOptions(enabled=False), graceful_timeout=GRACE)
 
 
 @asynccontextmanager
