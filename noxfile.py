@@ -144,6 +144,7 @@ def bench(session: nox.Session) -> None:
     session.run("python", "-m", "tests.bench.runtime", env=python)
     session.run("python", "-m", "tests.bench.decisions")
     session.run("python", "-m", "tests.bench.scaling")
+    session.run("python", "-m", "tests.bench.coordinated")
     session.run("python", "-m", "tests.bench.planning")
     session.run("python", "-m", "tests.bench.groups", *session.posargs)
 

@@ -19,8 +19,10 @@ from tests.scenarios.disaggregated.world import Child, DsWorld, Wanted
 from tests.scenarios.sight import Sight
 from tests.scenarios.world import image_of
 
-TOGETHER = 3.0
-"""Seconds within which all roles of a revision have come to nothing, and a Warning about a step has been written."""
+TOGETHER = 0.05
+"""Seconds within which all roles of a revision have come to nothing."""
+TOLD = 3.0
+"""Seconds within which a Warning about a step has been written."""
 COMBINATIONS = 32
 """How many combinations of counts that scalers asked for just now are tried."""
 Counts = dict[str, int]
@@ -33,6 +35,7 @@ class Expected:
     at: float
     what: str
     holds: Callable[[], bool]
+    within: float
 
 
 class DsLaws:
@@ -280,7 +283,8 @@ class DsLaws:
         most = count if wanted.advances else max(count, *measures)
         if beside + child.spec <= most + surge:
             return ""
-        if surge + unavailable and beside + child.spec <= max(most + surge + 1, beside + 1):
+        first = child.spec == 1 if not wanted.advances else child.spec == before.spec + 1
+        if surge + unavailable and first and beside + child.spec <= max(most + surge + 1, beside + 1):
             return self._expect(at, names.EVENT_BOOTSTRAP_SURGE, child)
         return f"with {beside} of other revisions there are more than {most} + {surge}"
 
@@ -351,7 +355,7 @@ class DsLaws:
             notes = [e["note"] for e in events if e["reason"] == reason]
             return any(child.role in note or child.revision in note for note in notes)
 
-        return Expected(at, f"{reason}: {child.name} at {child.spec}", told)
+        return Expected(at, f"{reason}: {child.name} at {child.spec}", told, TOLD)
 
     def _expect_together(self, child: Child, at: float) -> None:
         """50 §8.4: a role of an old revision comes to nothing only with all others."""
@@ -361,14 +365,13 @@ class DsLaws:
             maimed = (child.slice, child.revision) in self.maimed
             return maimed or child.revision == self.now.revision or not any(c.spec for c in beside.values())
 
-        self._expected.append(
-            Expected(at, f"alone: {child.name} is at 0, and the others of its revision are not", gone)
-        )
+        what = f"alone: {child.name} is at 0, and the others of its revision are not"
+        self._expected.append(Expected(at, what, gone, TOGETHER))
 
     def _hold_expected(self, at: float) -> None:
         self._at = at
-        due = [e for e in self._expected if e.at < at - TOGETHER]
-        self._expected = [e for e in self._expected if e.at >= at - TOGETHER]
+        due = [e for e in self._expected if e.at < at - e.within]
+        self._expected = [e for e in self._expected if e.at >= at - e.within]
         for expected in due:
             if self.calm.has_been_clear_since(expected.at):
                 assert expected.holds(), f"{at - expected.at:.3f} s later: {expected.what}"
