@@ -124,7 +124,7 @@ class DsLaws:
                 self.maimed.add((child.slice, child.revision))
             elif not any(w.slices <= child.slice for w in self._generations()):
                 self._accepted(change, child, self._may_go, f"{child.name} goes")
-        elif before is not None and not going:
+        elif old is not None and before is not None and not going:
             if before.noted != child.noted:
                 self._note(change, f"{child.name} is to be measured by {child.noted}, before by {before.noted}")
                 if mine:
@@ -134,20 +134,20 @@ class DsLaws:
             if before.spec != child.spec:
                 self._note(change, f"{child.name} from {before.spec} to {child.spec}{'' if mine else ' by another'}")
                 if mine:
-                    self._resized(change, before, child)
+                    self._resized(change, old, child)
         self._there[child.slice, child.revision] = change.at
 
-    def _resized(self, change: Change, before: Child, child: Child) -> None:
+    def _resized(self, change: Change, old: Obj, child: Child) -> None:
+        before = Child.of(old)
         self.counts["resized"] += 1
         if before.spec:
             self._had_groups[child.slice, child.revision] = change.at
         if not child.spec and all(w.revision != child.revision for w, _ in self._candidates(change.at)):
             self._expect_together(child, change.at)
         if child.spec > before.spec:
-            # 50 §7.6: nothing grows over what is still on its way out.
-            marked = annotations_of(change.obj).get(names.SCALE_DOWN_PENDING_ANNOTATION)
-            assert marked != "true", f"{child.name} grows and is marked as shrinking"
-            still = self.world.readiness[child.name].was_still(self.sight.since(change.at))
+            # 50 §7.6: what was made smaller grows only when nothing is on its way out any more.
+            assert not _is_marked(change.obj), f"{child.name} grows and is marked as shrinking"
+            still = not _is_marked(old) or self.world.readiness[child.name].was_still(self.sight.since(change.at))
             assert still, f"{child.name} grows from {before.spec} to {child.spec} while pods of it are on their way out"
             self._accepted(
                 change,
@@ -388,3 +388,7 @@ class DsLaws:
 
 def _marked(ds: Obj) -> bool:
     return names.REVISION_HASH_VERSION_ANNOTATION in annotations_of(ds)
+
+
+def _is_marked(lws: Obj) -> bool:
+    return annotations_of(lws).get(names.SCALE_DOWN_PENDING_ANNOTATION) == "true"
