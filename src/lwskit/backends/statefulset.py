@@ -123,7 +123,7 @@ def _size_told(obj: Obj) -> int:
     """How many pods the group of a StatefulSet of workers has by the size in its template, 0 if that does not say."""
     template = (obj["spec"].get("template") or {}).get("metadata") or {}
     text = (template.get("annotations") or {}).get(names.SIZE_ANNOTATION, "")
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(names.INT32_MAX)) else 0
 
 
 def _revision(obj: Obj) -> str:

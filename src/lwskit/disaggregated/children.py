@@ -116,9 +116,18 @@ def refused(scene: Scene, name: str, what: str = "adopt") -> str:
     )
 
 
-def conflict(scene: Scene, name: str) -> Emit:
-    """The event about it, the same in every pass, so that all of them are counted as one."""
-    note = refused(scene, name)
+def mislabelled(scene: Scene, role: str) -> str:
+    """The sentence about a child of the set's revision whose labels say that it is another one's: what it has would be
+    drained, and nothing could take its place."""
+    name = name_of(scene.spec.name, scene.slice, scene.revision, role)
+    own = labels_of(scene.spec.name, scene.slice, scene.revision, role)
+    meant = ", ".join(f"{key}={own[key]}" for key in (names.ROLE_LABEL, names.SLICE_LABEL, names.REVISION_LABEL))
+    return f"LeaderWorkerSet {name} has not the labels of its name; give it {meant} again, or delete it"
+
+
+def conflict(scene: Scene, name: str, note: str = "") -> Emit:
+    """The event about it, or with another note, the same in every pass, so that all of them are counted as one."""
+    note = note or refused(scene, name)
     return Emit(event=_failed(scene, name, note), why=note)
 
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from lwskit.api import disaggregated_names as names
+from lwskit.api.names import INT32_MAX
 from lwskit.disaggregated.subrole_groups import Partition
 from lwskit.groups import spec as sets
 from lwskit.runtime.objects import Obj, annotations_of, is_deleting, labels_of, uid_of
@@ -95,10 +96,12 @@ class Child:
 
 
 def count_of(text: str | None) -> int | None:
-    """A count as a label or annotation says it: decimal digits; None for anything else."""
-    if text is None or not text.isascii() or not text.isdigit():
+    """A count as a label or annotation says it: decimal digits, as many as a LeaderWorkerSet can have; None for
+    anything else."""
+    if text is None or not text.isascii() or not text.isdigit() or len(text) > len(str(INT32_MAX)):
         return None
-    return int(text)
+    count = int(text)
+    return count if count <= INT32_MAX else None
 
 
 @dataclass(frozen=True, slots=True)

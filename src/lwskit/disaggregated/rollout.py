@@ -83,25 +83,29 @@ def _missing(scene: Scene) -> SlicePlan | None:
     """
     made: list[Create] = []
     told: list[Emit] = []
-    foreign: list[str] = []
+    faults: list[str] = []
     going: list[str] = []
+    current = scene.current
     for role in scene.spec.roles:
         name = children.name_of(scene.spec.name, scene.slice, scene.revision, role.name)
         there = scene.named.get(name)
         if there is None:
             made.append(children.create(scene, role, is_drained=True))
         elif not scene.is_own(there):
-            foreign.append(children.refused(scene, name))
+            faults.append(children.refused(scene, name))
             told.append(children.conflict(scene, name))
         elif Child.of(there).is_terminating:
             going.append(f"LeaderWorkerSet {name} is being deleted")
-    if made and not scene.current:
+        elif role.name not in current:
+            faults.append(children.mislabelled(scene, role.name))
+            told.append(children.conflict(scene, name, faults[-1]))
+    if made and not current:
         note = f"Started rolling update to revision {scene.revision}"
         made[0] = replace(made[0], on_success=_event(scene, names.EVENT_ROLLING_UPDATE_STARTED, note))
-    if not (made or foreign or going):
+    if not (made or faults or going):
         return None
     found = _pass(scene, [*made, *told], "; ".join(going) or "the target gets a LeaderWorkerSet for each role")
-    return SlicePlan(found.slice, found.plan, "; ".join(foreign))
+    return SlicePlan(found.slice, found.plan, "; ".join(faults))
 
 
 def _waiting(scene: Scene) -> SlicePlan | None:
@@ -126,6 +130,10 @@ def _rolled(scene: Scene) -> SlicePlan:
     seen = inputs.read(scene)
     kept = seen.target.spec
     match completion.progress(seen):
+        case Progress.COMPLETE if beside := [child for child in scene.old if child.replicas]:
+            # The planner knows one child of each role and revision; cleanup would keep them for ever.
+            text = "; ".join(f"LeaderWorkerSet {c.name} stands beside another of its role and revision" for c in beside)
+            return SlicePlan(scene.slice, Plan(note=text), f"{text}: delete what is too much, or scale it to 0")
         case Progress.COMPLETE:
             note = f"the rollout to revision {scene.revision} is complete"
             return _pass(scene, _grown(scene, seen, kept).actions, note, is_complete=True)

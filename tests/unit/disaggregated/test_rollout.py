@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from lwskit.api import disaggregated_names as names
-from lwskit.disaggregated import inputs, planner, scale, selection
+from lwskit.disaggregated import inputs, planner, rollout, scale, selection
 from lwskit.disaggregated.model import Child, Readiness, Ready, SlicePlan, Write
 from lwskit.disaggregated.planner import RolloutState, Step
 from lwskit.runtime.objects import Obj, annotations_of, uid_of
@@ -114,6 +115,35 @@ def test_what_somebody_else_has_under_the_name_of_a_child_fails_the_pass() -> No
     (told,) = plan.plan.actions
     assert isinstance(told, Emit)
     assert (told.event.reason, told.event.note) == ("FailedCreate", plan.error)
+
+
+@pytest.mark.parametrize("key", [names.ROLE_LABEL, names.SLICE_LABEL, names.REVISION_LABEL])
+def test_a_child_that_says_it_is_another_one_is_not_drained(key: str) -> None:
+    """50 §6, §8.8: its role would lose its groups alone, for the name of what would replace them is taken."""
+    prefill, decode = target(4, 2)
+    decode["metadata"]["labels"][key] = "x"
+    seen = world(*old(0, 0), prefill, decode)
+    scene = seen.seen()
+    plan = rollout.decide(replace(scene, children=tuple(c for c in scene.children if c.slice == 0)))
+    assert plan.error == (
+        f"LeaderWorkerSet {of(REVISION, 'decode')} has not the labels of its name; give it {names.ROLE_LABEL}=decode, "
+        f"{names.SLICE_LABEL}=0, {names.REVISION_LABEL}={REVISION} again, or delete it"
+    )
+    assert ("FailedCreate", plan.error) in [(e.reason, e.note) for e in told(plan.plan.actions)]
+    assert scaled(plan) == {}
+
+
+def test_a_copy_of_an_old_child_keeps_the_rollout_from_being_complete() -> None:
+    """50 §7.3, §7.7: what has groups is not removed, and completion is told once, when all that is old can go."""
+    copied = child_object("decode", 1, revision=OLD)
+    copied["metadata"] |= {"name": "a-copy", "uid": "a-copy-uid"}
+    seen = world(copied, *old(0, 0), *target(4, 2))
+    plan = seen.step()
+    assert plan.error.startswith("LeaderWorkerSet a-copy stands beside another of its role and revision: ")
+    assert (seen.events, seen.deleted) == ([], [])
+    copied["spec"]["replicas"] = 0
+    seen.finish()
+    assert seen.reasons("LWSDeleted") == ["RollingUpdateCompleted"]
 
 
 def test_what_an_old_child_was_meant_to_have_is_restored_with_a_warning() -> None:

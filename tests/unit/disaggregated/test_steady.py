@@ -52,8 +52,10 @@ def test_a_scale_by_hand_is_reverted():
     assert patch.body["metadata"]["annotations"] == {PENDING: "true"}
 
 
-def test_what_is_noted_is_mended():
-    found = steady.decide(scene(ds_object(role("decode", 2)), [child_object("decode", 2, annotations={INITIAL: "x"})]))
+@pytest.mark.parametrize("noted", ["x", "-1", "٣", "2147483648", "9" * 5000])
+def test_what_is_noted_is_mended(noted: str):
+    child = child_object("decode", 2, annotations={INITIAL: noted})
+    found = steady.decide(scene(ds_object(role("decode", 2)), [child]))
     (patch,) = found.plan.actions
     assert isinstance(patch, Patch)
     assert patch.body == {"metadata": {"annotations": {INITIAL: "2"}, "resourceVersion": "7"}}
