@@ -14,8 +14,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from lwskit.api import names
-from lwskit.cli import logs, manifests
+from lwskit.api import disaggregated_names, names
+from lwskit.cli import disaggregated_demo, logs, manifests
 from lwskit.cli.interrupt import run_until_interrupted
 from lwskit.cli.session import Session, embedded_session
 from lwskit.groups import spec
@@ -60,32 +60,38 @@ class View:
 
 
 @click.command("demo")
-@click.option("-f", "--filename", metavar="FILE", help="A manifest with a LeaderWorkerSet, instead of the sample.")
+@click.option("-f", "--filename", metavar="FILE", help="A manifest with a set, instead of the sample.")
+@click.option("--disaggregated", is_flag=True, help="A DisaggregatedSet, whose roles are rolled together.")
 @click.option("--nodes", default=3, show_default=True, type=click.IntRange(1, 1000), help="Nodes of the cluster.")
 @click.option(
     "--timeout", default=60.0, show_default=True, type=click.FloatRange(1.0), help="Seconds to wait for each step."
 )
 @click.pass_context
-def command(context: click.Context, filename: str | None, nodes: int, timeout: float) -> None:
-    """Start a cluster in this process, run a LeaderWorkerSet on it, delete a worker and watch its group come back."""
+def command(context: click.Context, filename: str | None, disaggregated: bool, nodes: int, timeout: float) -> None:
+    """Start a cluster in this process, run a LeaderWorkerSet on it, delete a worker and watch its group come back.
+
+    With --disaggregated: run a DisaggregatedSet, and watch its roles roll together.
+    """
     logs.setup(context, "panic")
-    objects = manifests.read(filename) if filename else manifests.read(str(sample_path()))
-    sets = [o for o in objects if o["kind"] == names.KIND]
+    sample = str(sample_path("disaggregatedset" if disaggregated else "leaderworkerset"))
+    kind = disaggregated_names.KIND if disaggregated else names.KIND
+    objects = manifests.read(filename or sample)
+    sets = [o for o in objects if o["kind"] == kind]
     if not sets:
-        raise ConfigurationError(f"{filename} holds no {names.KIND}; the demo needs one to show")
+        raise ConfigurationError(f"{filename} holds no {kind}; the demo needs one to show")
     if len(sets) > 1:
         click.echo(f"{filename} holds {len(sets)} sets; all are applied, {sets[0]['metadata']['name']} is shown.")
-    if run_until_interrupted(_demo(objects, sets[0], filename or str(sample_path()), nodes, timeout)):
+    show = disaggregated_demo.run if disaggregated else _demo
+    if run_until_interrupted(show(_console(), objects, sets[0], filename or sample, nodes, timeout)):
         raise click.Abort
 
 
-def sample_path() -> Any:
-    """Where the installed copy of the sample manifest lies."""
-    return resources.files("lwskit.cli").joinpath("samples/leaderworkerset.yaml")
+def sample_path(name: str = "leaderworkerset") -> Any:
+    """Where the installed copy of a sample manifest lies."""
+    return resources.files("lwskit.cli").joinpath(f"samples/{name}.yaml")
 
 
-async def _demo(objects: list[Obj], lws: Obj, manifest: str, nodes: int, timeout: float) -> None:
-    console = _console()
+async def _demo(console: Console, objects: list[Obj], lws: Obj, manifest: str, nodes: int, timeout: float) -> None:
     console.print(f"Starting a cluster with {nodes} nodes and the LeaderWorkerSet manager in this process…")
     async with embedded_session(nodes=nodes) as session:
         await manifests.apply(session.client, objects)

@@ -18,7 +18,7 @@ OK, NOT_OK = 0, 1
 
 
 @click.command("explain")
-@click.argument("name", metavar="NAME")
+@click.argument("name", metavar="[KIND/]NAME")
 @namespace_option("the set")
 @click.option("--from", "dump", metavar="DUMP", help="A file of saved objects (- for standard input), not the cluster.")
 @click.option("-o", "--output", type=click.Choice(("text", "json")), default="text", show_default=True)
@@ -33,9 +33,10 @@ def command(
     kubeconfig: str | None,
     context_name: str | None,
 ) -> None:
-    """Say why the LeaderWorkerSet NAME is where it is: which group, which pod, what is waited for, what to do.
+    """Say why the set NAME is where it is: which group, which pod, what is waited for, what to do.
 
-    Exits with 1 if it goes on only when somebody does something, or if there is no such set.
+    KIND is leaderworkerset (lws) or disaggregatedset (ds), and needed where both have that name. Exits with 1 if the
+    set goes on only when somebody does something, or if there is no such set.
     """
     # What this needs is imported here, so that --help stays quick.
     from lwskit.cli import explaining, logs
@@ -43,14 +44,18 @@ def command(
     from lwskit.groups.explain import Explanation, State
 
     found: list[Explanation] = []
+    wanted = explaining.parse(name)
+    if wanted is None:
+        raise click.BadParameter(f"{name!r} names no kind of sets; {explaining.KINDS_SAID}", param_hint="NAME")
     if dump is not None:
         refuse_beside("--from", kubeconfig, context_name)
-        found.append(explaining.from_dump(dump, namespace or DEFAULT_NAMESPACE, name))
+        found.append(explaining.from_dump(dump, namespace or DEFAULT_NAMESPACE, wanted.name, wanted.kind))
     else:
         # Standard output is the explanation's alone.
         logs.setup(context, "warn")
         where = namespace_of(namespace, kubeconfig, context_name)
-        if run_until_interrupted(explaining.from_cluster(where, name, kubeconfig, context_name, found)):
+        work = explaining.from_cluster(where, wanted.name, kubeconfig, context_name, found, wanted.kind)
+        if run_until_interrupted(work):
             raise click.Abort
     (explanation,) = found
     if output == "json":

@@ -64,8 +64,6 @@ def command(
     from lwskit.cli import logs, manifests, planning
     from lwskit.cli.interrupt import run_until_interrupted
     from lwskit.simulate import order
-    from lwskit.simulate.output import as_data, text
-    from lwskit.simulate.report import Report
 
     wanted = ready_order or ""
     try:
@@ -78,7 +76,7 @@ def command(
         raise click.UsageError("- can be given once: standard input ends when it has been read")
     if against != CLUSTER:
         refuse_beside("--against FILE", kubeconfig, context_name)
-    reports: list[Report] = []
+    reports: list[planning.AnyReport] = []
     if against == CLUSTER:
         # Standard output is the plan's alone.
         logs.setup(context, "warn")
@@ -96,10 +94,10 @@ def command(
         sets = planning.sets_of(manifests.read(filename or ""), filename or "", namespace or DEFAULT_NAMESPACE)
         reports = planning.against_dump(sets, against, wanted)
     if output == "json":
-        document: dict[str, Any] = {"plans": [as_data(report) for report in reports]}
+        document: dict[str, Any] = {"plans": [planning.as_data(report) for report in reports]}
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
         for report in reports:
-            for line in text(report):
+            for line in planning.text(report):
                 click.echo(line)
     context.exit(OK if all(report.good for report in reports) else BAD)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
-from lwskit.api import names
+from lwskit.api import disaggregated_names, names
 from lwskit.backends import registry
-from lwskit.cli import observed
+from lwskit.cli import disaggregated_planning, dryrun, observed
 from lwskit.groups import drain as drains
 from lwskit.groups import ownership, spec
 from lwskit.groups.kinds import LEADER_WORKER_SET
@@ -18,37 +18,57 @@ from lwskit.lint.findings import UNKNOWN_FIELD
 from lwskit.lint.server import Server
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import RealClock
-from lwskit.runtime.errors import AlreadyExists, ApiError, ConfigurationError, Conflict, Forbidden, NotFound
+from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import Key, Obj, is_of
-from lwskit.simulate import hashed_plan
+from lwskit.simulate import disaggregated_output, hashed_plan, output
 from lwskit.simulate import plan as plans
+from lwskit.simulate.disaggregated_report import Report as DisaggregatedReport
 from lwskit.simulate.edit import Verdict, applied
 from lwskit.simulate.report import Notice, Report, refused
 
-_UNDECODED = re.compile(r'\s*"" is invalid: patch: Invalid value: ".*\}": (.*)', re.DOTALL)
-_ATTEMPTS = 5
-"""How often a set is looked at again because somebody else has written it meanwhile."""
+_KINDS = ((names.API_VERSION, names.KIND), (disaggregated_names.API_VERSION, disaggregated_names.KIND))
+AnyReport = Report | DisaggregatedReport
+"""A plan for a set of either kind."""
+
+
+def text(report: AnyReport) -> Iterator[str]:
+    """A plan as lines for people."""
+    return disaggregated_output.text(report) if isinstance(report, DisaggregatedReport) else output.text(report)
+
+
+def as_data(report: AnyReport) -> dict[str, Any]:
+    """What the JSON output has of a plan."""
+    if isinstance(report, DisaggregatedReport):
+        return disaggregated_output.as_data(report)
+    return {"kind": names.KIND, **output.as_data(report)}
 
 
 def sets_of(objects: Sequence[Obj], filename: str, namespace: str) -> list[Obj]:
-    """The sets among the objects of a manifest, each with its namespace. Raises ConfigurationError if there is none."""
-    sets = [o for o in objects if o["kind"] == names.KIND and o["apiVersion"] == names.API_VERSION]
+    """The sets of either kind among the objects of a manifest, each with its namespace.
+
+    Raises ConfigurationError if there is none.
+    """
+    sets = [o for o in objects if (o["apiVersion"], o["kind"]) in _KINDS]
     if not sets:
         kinds = ", ".join(sorted({f"{o['kind']} ({o['apiVersion']})" for o in objects}))
-        raise ConfigurationError(f"{filename} holds no {names.KIND} of {names.API_VERSION}, only {kinds}")
+        wanted = " and no ".join(f"{kind} of {version}" for version, kind in _KINDS)
+        raise ConfigurationError(f"{filename} holds no {wanted}, only {kinds}")
     return [
         {**o, "metadata": {**o["metadata"], "namespace": o["metadata"].get("namespace") or namespace}} for o in sets
     ]
 
 
-def against_dump(sets: Sequence[Obj], path: str, order: str) -> list[Report]:
+def against_dump(sets: Sequence[Obj], path: str, order: str) -> list[AnyReport]:
     """The plans against a saved dump. Raises ConfigurationError for a dump that cannot be read."""
     objects, server, backends = observed.read_dump(path), Server(), registry.find()
     now = observed.time_of(objects) or RealClock().now()
-    reports: list[Report] = []
+    reports: list[AnyReport] = []
     for manifest in sets:
         meta = manifest["metadata"]
+        if manifest["kind"] == disaggregated_names.KIND:
+            reports.append(disaggregated_planning.in_dump(objects, path, manifest, order, now))
+            continue
         scene = observed.scene_in_dump(objects, path, meta["namespace"], meta["name"], backends)
         report = _partial(_offline(scene, manifest, server, order, now), scene)
         if scene.lws is None:
@@ -77,7 +97,11 @@ def _missing(objects: Sequence[Obj], path: str, scene: Scene) -> Notice:
 
 
 async def against_cluster(
-    sets: Sequence[Obj], order: str, kubeconfig: str | None, context: str | None, reports: list[Report]
+    sets: Sequence[Obj],
+    order: str,
+    kubeconfig: str | None,
+    context: str | None,
+    reports: list[AnyReport],
 ) -> None:
     """Add the plans against a cluster to `reports`. Raises ConfigurationError, ApiError and ConnectionFailed.
 
@@ -85,7 +109,8 @@ async def against_cluster(
     """
     async with observed.connected(kubeconfig, context) as client:
         for manifest in sets:
-            reports.append(await on_cluster(client, manifest, order, client.clock.now()))
+            plan = disaggregated_planning.on_cluster if manifest["kind"] == disaggregated_names.KIND else on_cluster
+            reports.append(await plan(client, manifest, order, client.clock.now()))
 
 
 def restart_in_dump(group: str, namespace: str, path: str, order: str) -> Report:
@@ -101,7 +126,12 @@ def restart_in_dump(group: str, namespace: str, path: str, order: str) -> Report
 
 
 async def restart_against_cluster(
-    group: str, namespace: str, order: str, kubeconfig: str | None, context: str | None, reports: list[Report]
+    group: str,
+    namespace: str,
+    order: str,
+    kubeconfig: str | None,
+    context: str | None,
+    reports: list[AnyReport],
 ) -> None:
     """Add the plan for recreating a group on a cluster to `reports`. Raises as `restart_on_cluster`, and
     ConnectionFailed. When cancelled, the connection is closed.
@@ -136,43 +166,16 @@ async def on_cluster(client: Client, manifest: Obj, order: str, now: datetime) -
     """
     backends = registry.find()
     key = Key(manifest["metadata"]["namespace"], manifest["metadata"]["name"])
-    attempts = 0
-    while True:
-        attempts += 1
-        scene = await observed.look(client, key.namespace, key.name, backends)
-        try:
-            stored = await _dry_run(client, scene.lws, manifest)
-        except Forbidden as error:
-            if "admission webhook" in error.message:
-                return refused(key.namespace, key.name, [error.message])
-            return _offline(scene, manifest, Server(), order, now)
-        except ApiError as error:
-            overtaken = _overtaken(error, scene)
-            if overtaken and attempts < _ATTEMPTS:
-                continue
-            if overtaken or not 400 <= error.code < 500:
-                raise
-            return refused(key.namespace, key.name, [_said(error)])
-        return plans.plan(scene, stored, order, backends.leaders_of(stored), backends.workers, now)
 
+    async def looked() -> Scene:
+        return await observed.look(client, key.namespace, key.name, backends)
 
-async def _dry_run(client: Client, live: Obj | None, manifest: Obj) -> Obj:
-    """What would be stored. A patch, as `kubectl apply` sends it, does not mind a status that is written meanwhile."""
-    body = applied(live, manifest)
-    if live is None:
-        return await client.create(LEADER_WORKER_SET, body, dry_run=True, field_validation="Strict")
-    return await client.patch_from(LEADER_WORKER_SET, live, body, dry_run=True, field_validation="Strict")
-
-
-def _said(error: ApiError) -> str:
-    """The words of a refusal, without the whole object that a server puts before what it could not decode."""
-    found = _UNDECODED.fullmatch(error.message)
-    return found[1] if found else error.message
-
-
-def _overtaken(error: ApiError, scene: Scene) -> bool:
-    """Whether a refusal says nothing of the edit: the set was written, made or deleted since it was looked at."""
-    return isinstance(error, Conflict | AlreadyExists) or (isinstance(error, NotFound) and scene.lws is not None)
+    found = await dryrun.stored(client, LEADER_WORKER_SET, manifest, looked, lambda scene: scene.lws)
+    if found.refusal:
+        return refused(key.namespace, key.name, [found.refusal])
+    if found.stored is None:
+        return _offline(found.seen, manifest, Server(), order, now)
+    return plans.plan(found.seen, found.stored, order, backends.leaders_of(found.stored), backends.workers, now)
 
 
 def _offline(scene: Scene, manifest: Obj, server: Server, order: str, now: datetime) -> Report:

@@ -309,7 +309,8 @@ def test_bad_input(dump: Path, edit: Path, tmp_path: Path, monkeypatch: pytest.M
     assert "is not valid YAML" in sentence("-f", broken, "--against", dump)
     assert "is not valid YAML" in sentence("-f", edit, "--against", broken)
     assert sentence("-f", service, "--against", dump) == (
-        f"{service} holds no LeaderWorkerSet of leaderworkerset.x-k8s.io/v1, only Service (v1)"
+        f"{service} holds no LeaderWorkerSet of leaderworkerset.x-k8s.io/v1 and no DisaggregatedSet of "
+        "disaggregatedset.x-k8s.io/v1, only Service (v1)"
     )
     assert run("--against", dump).exit_code == 2
     assert sentence("-f", edit, "--against", edit) == (

@@ -12,6 +12,7 @@ from lwskit.groups.hold import Cause
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src" / "lwskit"
 CAUSES = (
+    ("disaggregated/explain.py", r'State\.[A-Z]+,\s+"([a-z-]+)"'),
     ("groups/explain.py", r'State\.[A-Z]+,\s+"([a-z-]+)"'),
     ("groups/explain_hash.py", r'State\.[A-Z]+,\s+"([a-z-]+)"'),
     ("groups/grouptrouble.py", r'Trouble\("([a-z-]+)"'),
@@ -29,8 +30,15 @@ def test_causes(file: str, pattern: str) -> None:
 
 def test_notices() -> None:
     codes = set(re.findall(r'Notice\("([a-z-]+)"', (SOURCE / "simulate/plan.py").read_text()))
-    for file in ("cli/planning.py", "simulate/hashed_plan.py", "simulate/hashed_restart.py"):
-        codes |= set(re.findall(r'Notice\("([a-z-]+)"', (SOURCE / file).read_text()))
+    files = (
+        "cli/planning.py",
+        "cli/disaggregated_planning.py",
+        "simulate/disaggregated_plan.py",
+        "simulate/hashed_plan.py",
+        "simulate/hashed_restart.py",
+    )
+    for file in files:
+        codes |= set(re.findall(r'Notice\(\s*"([a-z-]+)"', (SOURCE / file).read_text()))
     codes |= {f"held-{cause.value}" for cause in Cause}
     pages = (ROOT / "docs" / "rollouts.md").read_text() + (ROOT / "docs" / "plan.md").read_text()
     unexplained = {"no-workload"}

@@ -1,0 +1,212 @@
+"""A DisaggregatedSet with its children and all that belongs to them, at one moment: what plans and explanations read.
+Pure.
+
+What a running manager knows from its watches is read here from the objects themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from lwskit.api import disaggregated_names as names
+from lwskit.api import names as base
+from lwskit.disaggregated import readiness, subrole_groups, subrole_readiness
+from lwskit.disaggregated.decide import named, owned
+from lwskit.disaggregated.kinds import DISAGGREGATED_SET, ROLE_SCALER
+from lwskit.disaggregated.model import Child, Readiness, Snapshot
+from lwskit.disaggregated.readiness import Seen
+from lwskit.disaggregated.subrole_groups import NO_PARTITION, Partition
+from lwskit.disaggregated.subroles import OWN_ANNOTATIONS
+from lwskit.groups import spec
+from lwskit.groups.belongings import Belongings
+from lwskit.groups.identity import is_leader, parse_ordinal
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.groups.pool import facts_of, group_name
+from lwskit.groups.ports import LeaderBackend, WorkerBackend
+from lwskit.groups.scene import Happening, Scene, happening
+from lwskit.groups.scene import of as scene_of
+from lwskit.runtime.objects import (
+    Obj,
+    annotations_of,
+    controller_of,
+    is_controlled_by,
+    is_deleting,
+    is_of,
+    is_true,
+    labels_of,
+)
+
+LeadersOf = Callable[[Obj], LeaderBackend]
+"""From a LeaderWorkerSet to the backend of its leaders."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """One set. `children` are the LeaderWorkerSets with its name in their label, and those with names that its children
+    are to have; `scalers` likewise, of any owner. `scenes` are those of the children by name."""
+
+    namespace: str
+    name: str
+    ds: Obj | None
+    children: tuple[Obj, ...] = ()
+    scalers: tuple[Obj, ...] = ()
+    scenes: Mapping[str, Scene] = field(default_factory=dict)
+    happenings: tuple[Happening, ...] = ()
+    """Events about the set itself, oldest first."""
+    blind: str = ""
+    """Why no events are known, empty where those that there are were read."""
+
+    @property
+    def own(self) -> tuple[Child, ...]:
+        """The children that the set owns."""
+        return owned(self.ds, self.children) if self.ds is not None else ()
+
+    def snapshot(self, leaders_of: LeadersOf, workers: WorkerBackend, now: datetime) -> Snapshot:
+        """What the manager would decide on."""
+        found: dict[str, Readiness] = {}
+        partitions: dict[str, Partition] = {}
+        for child in self.own:
+            scene = self.scenes.get(child.name)
+            if scene is None:
+                continue
+            leaders = leaders_of(child.obj)
+            partition = partition_of(scene, leaders, workers)
+            if partition is not None:
+                partitions[child.uid] = partition
+            found[child.uid] = readiness_of(child, scene, leaders, workers, now, partition)
+        return Snapshot(self.ds, self.children, self.scalers, found, partitions, now)
+
+
+def readiness_of(
+    child: Child,
+    scene: Scene,
+    leaders: LeaderBackend,
+    workers: WorkerBackend,
+    now: datetime,
+    partition: Partition | None = None,
+) -> Readiness:
+    """What is ready of a child; one that has not taken up what it was asked for is given no time to."""
+    return readiness.of(child, _seen(child, scene, leaders, workers, now, partition))
+
+
+def _seen(
+    child: Child,
+    scene: Scene,
+    leaders: LeaderBackend,
+    workers: WorkerBackend,
+    now: datetime,
+    partition: Partition | None,
+) -> Seen:
+    workload = _workload(scene, child)
+    led = [pod for pod in scene.pods if is_leader(pod)]
+    if workload is None:
+        return Seen(is_whole=not any(not is_deleting(pod) for pod in led))
+    leaving = [pod for pod in scene.pods if is_deleting(pod)]
+    state = leaders.observe(workload)
+    waiting = readiness.unschedulable(scene.pods, now)
+    if spec.is_hashed(child.obj):
+        pool = scene.pool
+        counted, doomed = readiness.by_key(pool, state.replicas, _losing(led, leaving))
+        count = pool.leaders
+    else:
+        groups = scene.state(leaders, workers)
+        row = groups.groups(state.revision, spec.size(child.obj) == 1)
+        counted, doomed = readiness.by_ordinal(row, leaders.ordinals(workload), _ordinals(leaving)), 0
+        count = len(groups.flags) - groups.flags.count(0) + len(groups.strays)
+    return Seen(
+        workload=state,
+        is_whole=all(controller_of(pod) is not None for pod in led),
+        groups=counted,
+        doomed=doomed,
+        leaders=count,
+        has_leaving=bool(leaving),
+        parts=subrole_readiness.counted(partition) if partition is not None else {},
+        unschedulable=bool(waiting),
+        unschedulable_parts=subrole_readiness.unschedulable(partition, waiting) if partition else frozenset(),
+    )
+
+
+def _workload(scene: Scene, child: Child) -> Obj | None:
+    workload = scene.workload
+    if workload is None or not is_controlled_by(workload, LEADER_WORKER_SET, child.uid):
+        return None
+    return workload
+
+
+def partition_of(scene: Scene, leaders: LeaderBackend, workers: WorkerBackend) -> Partition | None:
+    """The groups of a child that is divided among sub-roles; None for one that is not."""
+    lws = scene.lws
+    if lws is None or annotations_of(lws).keys().isdisjoint(OWN_ANNOTATIONS):
+        return None
+    workload = _workload(scene, Child.of(lws))
+    if workload is None:
+        return NO_PARTITION if spec.is_hashed(lws) else Partition(ordinals=())
+    if spec.is_hashed(lws):
+        return Partition(subrole_groups.read(scene.pods, _serves))
+    state = leaders.observe(workload)
+    groups = scene.state(leaders, workers).groups(state.revision, spec.size(lws) == 1)
+
+    def is_ready(leader: Obj) -> bool:
+        return groups[parse_ordinal(leader["metadata"]["name"])[1]].ready
+
+    return Partition(subrole_groups.read(scene.pods, is_ready), leaders.ordinals(workload))
+
+
+def _serves(leader: Obj) -> bool:
+    """Whether the group of a leader in Hash mode is ready: its own condition waits for the workers."""
+    return (leader.get("status") or {}).get("phase") == "Running" and is_true(leader, "Ready")
+
+
+def _losing(led: Iterable[Obj], leaving: Iterable[Obj]) -> int:
+    """How many sound groups in Hash mode have a worker that is being deleted."""
+    losing = {group_name(pod) for pod in leaving if not is_leader(pod)}
+    return sum(group_name(pod) in losing and _is_sound(pod) for pod in led)
+
+
+def _is_sound(leader: Obj) -> bool:
+    facts = facts_of(leader)
+    return facts.ready and facts.alive and bool(facts.maker)
+
+
+def _ordinals(pods: Iterable[Obj]) -> set[int]:
+    """The ordinals of the groups that pods belong to."""
+    found = (labels_of(pod).get(base.GROUP_INDEX_LABEL, "") for pod in pods)
+    return {int(text) for text in found if text.isascii() and text.isdigit()}
+
+
+def of(
+    objects: Sequence[Obj], namespace: str, name: str, leaders_of: LeadersOf, workers: WorkerBackend, blind: str = ""
+) -> Family:
+    """The family of one set among any objects of a cluster; `blind` is why events are not known."""
+    here = [o for o in objects if o["metadata"].get("namespace") == namespace]
+    ds = next((o for o in here if is_of(o, DISAGGREGATED_SET) and o["metadata"]["name"] == name), None)
+    sets = [o for o in here if is_of(o, LEADER_WORKER_SET)]
+    labelled = [o for o in sets if labels_of(o).get(names.NAME_LABEL) == name]
+    needed = named(ds, labelled)
+    children = tuple(o for o in sets if o in labelled or o["metadata"]["name"] in needed.children)
+    scalers = tuple(
+        o
+        for o in here
+        if is_of(o, ROLE_SCALER)
+        and (labels_of(o).get(names.NAME_LABEL) == name or o["metadata"]["name"] in needed.scalers)
+    )
+    belongings = Belongings(o for o in objects if o["metadata"].get("namespace") in (None, "", namespace))
+    events = sorted((happening(o) for o in here if o.get("kind") == "Event"), key=lambda h: h.time)
+    return Family(
+        namespace=namespace,
+        name=name,
+        ds=ds,
+        children=children,
+        scalers=scalers,
+        scenes={
+            child["metadata"]["name"]: replace(
+                scene_of(belongings.of(child), namespace, child["metadata"]["name"], leaders_of(child), workers),
+                blind=blind,
+            )
+            for child in children
+        },
+        happenings=tuple(h for h in events if (h.kind, h.name) == (names.KIND, name)),
+        blind=blind,
+    )

@@ -1,0 +1,221 @@
+"""Plans of DisaggregatedSets for people and programs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+from lwskit.simulate.disaggregated_edit import Verdict
+from lwskit.simulate.disaggregated_report import NOTHING, Report, Skew
+from lwskit.simulate.disaggregated_rollout import Place, Step
+from lwskit.simulate.report import REFUSED, Outcome
+
+_SHOWN: Final = 5
+_CUT: Final = 60
+"""Steps of a long plan that are shown: the first and the last."""
+
+
+def text(report: Report) -> Iterator[str]:
+    """Lines for people."""
+    yield f"{report.namespace}/{report.name}: {headline(report)}"
+    if report.changed:
+        more = len(report.changed) - _SHOWN
+        yield "  changed: " + ", ".join(report.changed[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    if report.steps:
+        yield f"  assumed: {report.assumed}"
+        for alike in _alike(report):
+            yield ""
+            where = f"{_slices(alike)}: " if report.slices != (0,) else ""
+            yield f"  {where}groups of old revisions/of the new one (ready ones of both)"
+            yield from (f"  {line}".rstrip() for line in _table(report, alike[0]))
+        yield ""
+        if report.before is not None:
+            yield f"  lowest: {'; '.join(_lowest(report))}"
+        if report.skew is not None:
+            yield f"  widest skew: {_skew(report, report.skew)}"
+        yield f"  at the peak: {_peak(report)}"
+        yield f"  end: {'all groups are ready and as asked for' if report.outcome is Outcome.DONE else 'it stalls'}"
+    for notice in report.notices:
+        yield f"  {'refused' if notice.code == REFUSED else 'note'}: {notice.message} [{notice.code}]"
+        yield from (f"    {hint}" for hint in notice.hints)
+
+
+def headline(report: Report) -> str:
+    """What the edit is, in a few words."""
+    going = "what goes on already:" if report.steps else ""
+    match report.verdict:
+        case Verdict.REFUSED:
+            return "the API server refuses it"
+        case Verdict.CREATES:
+            return f"creates the set with {_groups(report.wanted)} of {_roles(report)}"
+        case Verdict.ROLLS:
+            before = f"{report.revision_before} → " if report.revision_before else ""
+            return f"rolls all roles: revision {before}{report.revision}"
+        case Verdict.SCALES:
+            before = report.before.groups if report.before is not None else 0
+            return f"scales from {before} to {_groups(report.wanted)}; no rollout"
+        case Verdict.NEXT_REVISION:
+            return f"applies to what is made later, at the next revision; {going or 'no group is touched now'}"
+        case Verdict.IN_PLACE:
+            return f"is handed on to the children as they are; {going or 'no group is made anew'}"
+        case Verdict.PACE:
+            return f"applies to how rollouts and scaling go on; {going or 'no group is touched'}"
+        case Verdict.METADATA:
+            return f"metadata only; {going or 'no group is touched'}"
+        case Verdict.NOTHING:
+            return f"nothing changes{'; ' + going if going else ''}"
+
+
+def _roles(report: Report) -> str:
+    count = len({place.part.role for place in report.desired})
+    return f"{count} role{'' if count == 1 else 's'}"
+
+
+def _groups(count: int) -> str:
+    return f"{count} group{'' if count == 1 else 's'}"
+
+
+def _pods(count: int) -> str:
+    return f"{count} pod{'' if count == 1 else 's'}"
+
+
+def _alike(report: Report) -> list[list[int]]:
+    """The slices, those together that go the same way."""
+    found: dict[tuple[object, ...], list[int]] = {}
+    for index in report.slices:
+        way = tuple(moment.counts.get(Place(index, part)) for moment in report.moments for part in report.parts)
+        found.setdefault(way, []).append(index)
+    return list(found.values())
+
+
+def _slices(alike: Sequence[int]) -> str:
+    return f"slice {alike[0]}" if len(alike) == 1 else f"slices {', '.join(map(str, alike))}, each"
+
+
+def _table(report: Report, index: int) -> Iterator[str]:
+    parts = report.parts
+    header = ("step", "after", *(str(part) for part in parts), "")
+    rows: list[tuple[str, ...]] = [header]
+    if report.before is not None:
+        rows.append(_row("", "", report, report.before, index))
+    rows += [_row(str(n), one.after, report, one, index) for n, one in enumerate(report.steps, 1)]
+    if len(rows) > _CUT + 2:
+        left = (f"… {len(rows) - 1 - _CUT} more", *("" for _ in header[1:]))
+        rows = [*rows[: _CUT // 2 + 1], left, *rows[-_CUT // 2 :]]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+
+
+def _row(number: str, after: str, report: Report, one: Step, index: int) -> tuple[str, ...]:
+    counts = [one.counts.get(Place(index, part), NOTHING) for part in report.parts]
+    return (
+        number,
+        after,
+        *(f"{count.old}/{count.new} ({count.ready})" for count in counts),
+        ", ".join((*one.marks, *_children(one))),
+    )
+
+
+def _children(one: Step) -> Iterator[str]:
+    """What becomes of children, for all slices."""
+    if one.made:
+        yield f"makes {len(one.made)} LeaderWorkerSet{'' if len(one.made) == 1 else 's'}"
+    if one.gone:
+        yield f"deletes {len(one.gone)} LeaderWorkerSet{'' if len(one.gone) == 1 else 's'}"
+
+
+def _lowest(report: Report) -> Iterator[str]:
+    for part, lowest in report.lowest.items():
+        where = f" in slice {lowest.slice}" if report.slices != (0,) else ""
+        yield f"{part} {lowest.ready} ready of {lowest.wanted} wanted{where}"
+
+
+def _skew(report: Report, skew: Skew) -> str:
+    where = f" in slice {skew.slice}" if report.slices != (0,) else ""
+    what = "of the new groups that it is to have" if skew.side == "new" else "of the old groups given up"
+    return (
+        f"{_percent(skew.share)} at step {skew.step}{where}: so much further is {skew.ahead} than {skew.behind}, by "
+        f"the share {what}; one group of the smallest role is {_percent(skew.window)}"
+    )
+
+
+def _percent(share: Fraction) -> str:
+    return f"{float(share * 100):.0f} %"
+
+
+def _peak(report: Report) -> str:
+    peak, before = report.peak, report.before
+    if peak is None:
+        return "nothing"
+    there = f"{_groups(peak.groups)}, {_pods(peak.pods)}"
+    if before is None or (peak.groups, peak.pods) == (before.groups, before.pods):
+        return there if before is None else f"{there}, as now"
+    more = peak.groups - before.groups, peak.pods - before.pods
+    return f"{there}: {_groups(more[0])} and {_pods(more[1])} more than now"
+
+
+def as_data(report: Report) -> dict[str, Any]:
+    """What the JSON output has of a plan."""
+    skew, peak, before = report.skew, report.peak, report.before
+    return {
+        "kind": "DisaggregatedSet",
+        "namespace": report.namespace,
+        "name": report.name,
+        "verdict": report.verdict.value,
+        "summary": headline(report),
+        "outcome": report.outcome.value,
+        "changed": list(report.changed),
+        "assumed": report.assumed,
+        "revision": report.revision,
+        "revisionBefore": report.revision_before,
+        "groups": report.wanted,
+        "before": _counts(report, before) if before is not None else None,
+        "lowest": [
+            {"part": str(part), "ready": low.ready, "wanted": low.wanted, "slice": low.slice, "step": low.step}
+            for part, low in report.lowest.items()
+        ],
+        "skew": _skew_data(skew) if skew is not None else None,
+        "peak": {
+            "groups": peak.groups if peak is not None else 0,
+            "pods": peak.pods if peak is not None else 0,
+            "extraGroups": peak.groups - before.groups if peak is not None and before is not None else 0,
+            "extraPods": peak.pods - before.pods if peak is not None and before is not None else 0,
+        },
+        "steps": [
+            {
+                "step": number,
+                "after": one.after,
+                "counts": _counts(report, one),
+                "groups": one.groups,
+                "pods": one.pods,
+                "marks": list(one.marks),
+                "made": list(one.made),
+                "deleted": list(one.gone),
+            }
+            for number, one in enumerate(report.steps, 1)
+        ],
+        "notices": [{"code": n.code, "message": n.message, "hints": list(n.hints)} for n in report.notices],
+    }
+
+
+def _counts(report: Report, one: Step) -> list[dict[str, Any]]:
+    return [
+        {"slice": index, "part": str(part), "old": count.old, "new": count.new, "ready": count.ready}
+        for index in report.slices
+        for part in report.parts
+        if (count := one.counts.get(Place(index, part))) is not None
+    ]
+
+
+def _skew_data(skew: Skew) -> dict[str, Any]:
+    return {
+        "share": round(float(skew.share), 4),
+        "window": round(float(skew.window), 4),
+        "side": skew.side,
+        "ahead": str(skew.ahead),
+        "behind": str(skew.behind),
+        "slice": skew.slice,
+        "step": skew.step,
+    }

@@ -1,0 +1,229 @@
+"""The plan for an edit of a DisaggregatedSet: what it is, the steps that follow, where they end, at what cost. Pure.
+
+Specification: 50 §5–§14.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from lwskit.api import disaggregated_names as names
+from lwskit.disaggregated import scaling, spec
+from lwskit.disaggregated.family import Family, LeadersOf
+from lwskit.disaggregated.model import Part
+from lwskit.disaggregated.revision import resolve
+from lwskit.disaggregated.scene import Targets
+from lwskit.disaggregated.slices import is_removed
+from lwskit.disaggregated.spec import SetSpec
+from lwskit.groups import spec as sets
+from lwskit.groups.model import DecisionError
+from lwskit.groups.ports import WorkerBackend
+from lwskit.runtime.objects import Obj, is_true
+from lwskit.simulate import disaggregated_edit as edits
+from lwskit.simulate import order as orders
+from lwskit.simulate.disaggregated_report import Report
+from lwskit.simulate.disaggregated_rollout import BOOTSTRAP, Choose, Place, Play, step
+from lwskit.simulate.disaggregated_start import world
+from lwskit.simulate.disaggregated_world import Group, World
+from lwskit.simulate.report import ENOUGH, Notice, Outcome
+
+_CHOICES: Final[dict[str, Choose]] = {
+    orders.TOGETHER: lambda pending: pending,
+    orders.LOWEST: lambda pending: pending[:1],
+    orders.HIGHEST: lambda pending: pending[-1:],
+    orders.NEVER: lambda _: (),
+}
+_SAID: Final = {
+    orders.TOGETHER: "all groups that are made are ready before the next step",
+    orders.LOWEST: "groups that are made become ready one after another, the oldest first",
+    orders.HIGHEST: "groups that are made become ready one after another, the newest first",
+    orders.NEVER: "no group becomes ready",
+}
+_REST: Final = (
+    "so do those that are not ready now if their pods show no trouble; groups that are given up are gone at once, and "
+    "nobody else changes anything meanwhile"
+)
+
+
+def plan(
+    family: Family, new: Obj, ready_order: str, leaders_of: LeadersOf, workers: WorkerBackend, now: datetime
+) -> Report:
+    """The plan for storing `new`, a set with its defaults, in the family.
+
+    `ready_order` is one of `order.ORDERS`, or empty for all at once. Raises OrderError.
+    """
+    chosen = ready_order or orders.TOGETHER
+    if chosen not in _CHOICES:
+        raise orders.OrderError(
+            f"{chosen!r} is no order for a {names.KIND}, whose groups are of several sets; use {', '.join(_CHOICES)}"
+        )
+    old = family.ds
+    new = {**new, "metadata": {"uid": "simulated", **new["metadata"]}}
+    changed = edits.differences(old, new) if old is not None else []
+    played = world(family, new, leaders_of, workers, now)
+    before = step(played, "") if old is not None else None
+    play = Play.of(played, _CHOICES[chosen])
+    play.run()
+    was = resolve(old, family.own).revision if old is not None else ""
+    current = resolve(played.ds, played.own).revision
+    found = spec.read(new)
+    targets = _targets(family, new, found)
+    desired = {Place(i, part): targets.parts.get(part, 0) for i in range(found.slices) for part in found.parts}
+    said = _SAID[chosen] if chosen == orders.NEVER else f"{_SAID[chosen]}; {_REST}"
+    report = Report(
+        namespace=family.namespace,
+        name=family.name,
+        verdict=edits.classify(old, changed, rolls=bool(was) and was != current),
+        changed=tuple(changed),
+        assumed=said,
+        before=before,
+        steps=tuple(play.steps),
+        writes=tuple(played.writes),
+        desired=desired,
+        revision_before=was,
+        revision=current,
+        outcome=Outcome.DONE if _is_done(play) else Outcome.STALLED,
+    )
+    notices = (
+        *_about_edit(family, report, found),
+        *_about_budgets(found, targets),
+        *_about_steps(report),
+        *_about_end(play, report, targets, chosen),
+    )
+    return replace(report, notices=notices)
+
+
+def _targets(family: Family, new: Obj, found: SetSpec) -> Targets:
+    """What each part is to have once scalers are as the manager makes them."""
+    staying = [c for c in family.own if not c.is_terminating and not is_removed(c, found.slices)]
+    return scaling.decide(new, found, staying, family.scalers).targets
+
+
+def _is_done(play: Play) -> bool:
+    """Whether the set is where it should be, and nothing of an old revision is left."""
+    ds = play.world.ds
+    current = resolve(ds, play.world.own).revision
+    left = any(o["metadata"]["labels"].get(names.REVISION_LABEL) != current for o in play.world.children.values())
+    return not play.error and not left and is_true(ds, names.CONDITION_AVAILABLE)
+
+
+# Notices --------------------------------------------------------------------------------------------------------------
+
+
+def _about_edit(family: Family, report: Report, found: SetSpec) -> Iterator[Notice]:
+    gone = sorted({c.slice for c in family.own if c.slice is not None and is_removed(c, found.slices)})
+    if gone:
+        which = f"slice {gone[0]}" if len(gone) == 1 else f"slices {', '.join(map(str, gone))}"
+        yield Notice("slices-removed", f"{which}: all groups go at once, without being drained")
+    ignored = [
+        role.name
+        for role in found.roles
+        if f"spec.roles[{role.name}].spec.replicas" in report.changed and (role.is_external or role.subroles)
+    ]
+    for name in ignored:
+        yield Notice(
+            "replicas-ignored",
+            f"role {name} is scaled by others or by its sub-roles: its spec.replicas changes nothing",
+            (f"scale DisaggregatedSetRoleScaler {scaling.name_of(family.name, Part(name))}",)
+            if not found.roles or not _subroles(found, name)
+            else ("change the replicas of its sub-roles",),
+        )
+
+
+def _subroles(found: SetSpec, name: str) -> bool:
+    role = found.role(name)
+    return role is not None and bool(role.subroles)
+
+
+def _about_budgets(found: SetSpec, targets: Targets) -> Iterator[Notice]:
+    """Limits that both come to nothing: then one group more is made."""
+    for role in found.roles:
+        config = ((role.spec.get("rolloutStrategy") or {}).get("rollingUpdateConfiguration")) or {}
+        surge, unavailable = config.get("maxSurge"), config.get("maxUnavailable")
+        if surge is None or unavailable is None:
+            continue
+        for part in role.parts:
+            count = targets.parts.get(part, 0)
+            if count and not any(_resolved(surge, unavailable, count)):
+                text = (
+                    f"role {part}: maxSurge {surge} and maxUnavailable {unavailable} both come to 0 of {count} groups, "
+                    "and are taken for 1 and 0"
+                )
+                yield Notice("zero-budget", text)
+
+
+def _resolved(surge: int | str, unavailable: int | str, count: int) -> tuple[int, int]:
+    try:
+        return (
+            sets.scaled(surge, count, up=True, field="maxSurge"),
+            sets.scaled(unavailable, count, up=False, field="maxUnavailable"),
+        )
+    except DecisionError:
+        # The decision says so at the first step.
+        return 1, 0
+
+
+def _about_steps(report: Report) -> Iterator[Notice]:
+    marked = [n for n, one in enumerate(report.steps, 1) if BOOTSTRAP in one.marks]
+    if marked:
+        steps = f"step{'' if len(marked) == 1 else 's'} {', '.join(map(str, marked))}"
+        yield Notice(
+            "bootstrap-surge",
+            f"{steps}: one group more than maxSurge allows is made, since the new revision would lack a role or hold "
+            "up all others otherwise",
+        )
+    for part, lowest in report.lowest.items():
+        had = report.before.counts.get(Place(lowest.slice, part)) if report.before is not None else None
+        if lowest.ready == 0 and lowest.wanted and had is not None and had.ready:
+            text = f"role {part}: at step {lowest.step} no group of it is ready in slice {lowest.slice}"
+            yield Notice("outage", text, ("with maxSurge 1 and maxUnavailable 0 one stays ready",))
+    peak = report.peak
+    if report.before is not None and peak is not None and peak.groups > report.before.groups:
+        more = peak.groups - report.before.groups, peak.pods - report.before.pods
+        text = (
+            f"whether nodes have room for {more[0]} group{'' if more[0] == 1 else 's'} and {more[1]} "
+            f"pod{'' if more[1] == 1 else 's'} more than now, and quotas allow them, is not known here"
+        )
+        seconds = f"{names.UNSCHEDULABLE_SECONDS:g}"
+        yield Notice(
+            "capacity",
+            text,
+            (
+                f"pods that find no node hold the rollout; after {seconds} s one group of each role may be given up "
+                "for them where bootstrap groups exceed maxSurge",
+            ),
+        )
+
+
+def _about_end(play: Play, report: Report, targets: Targets, chosen: str) -> Iterator[Notice]:
+    if targets.unresolved:
+        listed = ", ".join(str(part) for part in targets.unresolved)
+        yield Notice(
+            "unresolved",
+            f"{listed}: the scaler cannot be had, so that the manager changes no group of the set",
+            ("free the scaler's name, or make the role Static",),
+        )
+    if len(report.steps) >= ENOUGH:
+        yield Notice("cut-off", f"the plan is cut off after {ENOUGH} steps")
+    elif report.outcome is Outcome.STALLED and play.error:
+        yield Notice("no-decision", f"the manager stops: {play.error}")
+    elif report.outcome is Outcome.STALLED and not targets.unresolved:
+        waiting = _waiting(play.world)
+        text = f"it waits: {play.note}" if play.note else "it waits"
+        if waiting and chosen != orders.NEVER:
+            text += f"; not ready, and not expected to be: {', '.join(waiting)}"
+        yield Notice("waits", text)
+
+
+def _waiting(played: World) -> list[str]:
+    """The children with groups that are not ready, and how many."""
+    found: list[str] = []
+    for name, obj in sorted(played.children.items()):
+        groups: list[Group] = played.groups[obj["metadata"]["uid"]]
+        unready = sum(not group.ready for group in groups)
+        if unready:
+            found.append(f"{unready} of {len(groups)} groups of {name}")
+    return found

@@ -1,0 +1,280 @@
+"""A DisaggregatedSet and its children in a simulation: all is done at once, and readiness is played. Pure.
+
+It stands for the API server, the controllers of the children and the kubelets: what is asked for is there at once, what
+is given up is gone at once, and only readiness takes its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from lwskit.api import disaggregated_names as names
+from lwskit.api import names as base
+from lwskit.disaggregated import subrole_readiness
+from lwskit.disaggregated.decide import decide, owned
+from lwskit.disaggregated.kinds import DISAGGREGATED_SET, ROLE_SCALER
+from lwskit.disaggregated.model import Child, Pass, Readiness, Ready, Snapshot
+from lwskit.disaggregated.subrole_groups import LabelledGroup, Partition, label_of
+from lwskit.disaggregated.subroles import OWN_ANNOTATIONS
+from lwskit.groups import spec
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.groups.status import stamp
+from lwskit.runtime.kinds import POD, STATEFUL_SET, Kind
+from lwskit.runtime.objects import Obj, annotations_of, generation_of, is_deleting, labels_of, uid_of
+from lwskit.runtime.plan import AnyAction, Create, Delete, Emit, Event, Patch, UpdateStatus
+from lwskit.runtime.ranking import ranked
+
+
+@dataclass(slots=True)
+class Group:
+    """One group of a child. `number` says in which order the simulation has met it."""
+
+    number: int
+    ordinal: int
+    leader: Obj
+    ready: bool = False
+    stuck: bool = False
+    """It does not become ready: its pods are in trouble that does not pass by itself, or nobody waits for it."""
+    pods: int = 1
+
+
+class Write(NamedTuple):
+    """A child is made with so many groups, or asked for so many; None says that it is deleted."""
+
+    child: str
+    replicas: int | None
+
+
+@dataclass(slots=True)
+class World:
+    """What is there now. `groups` are by the UID of their child, in the order of their ordinals or of their making."""
+
+    ds: Obj
+    now: datetime
+    children: dict[str, Obj] = field(default_factory=dict)
+    others: dict[str, Obj] = field(default_factory=dict)
+    """LeaderWorkerSets under names of children that somebody else has."""
+    scalers: dict[str, Obj] = field(default_factory=dict)
+    groups: dict[str, list[Group]] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    """What the last pass has recorded."""
+    writes: list[Write] = field(default_factory=list)
+    """What all passes have asked of children, in their order."""
+    made: int = 0
+    """How many objects and groups the simulation has made."""
+
+    @property
+    def own(self) -> tuple[Child, ...]:
+        """The children, read."""
+        return owned(self.ds, [*self.children.values()])
+
+    # Time and readiness -----------------------------------------------------------------------------------------------
+
+    def pending(self) -> list[Group]:
+        """The groups that may become ready, those first that came first."""
+        found = [g for groups in self.groups.values() for g in groups if not (g.ready or g.stuck)]
+        return sorted(found, key=lambda group: group.number)
+
+    def make_ready(self, chosen: Iterable[Group]) -> None:
+        """These groups are ready from now on."""
+        for group in chosen:
+            group.ready = True
+            group.leader = {**group.leader, "status": _status(ready=True)}
+        self.observe()
+
+    # Passes -----------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """What the manager would decide on now."""
+        readiness: dict[str, Readiness] = {}
+        partitions: dict[str, Partition] = {}
+        for obj in self.children.values():
+            partition = self._partition(obj)
+            if not annotations_of(obj).keys().isdisjoint(OWN_ANNOTATIONS):
+                partitions[uid_of(obj)] = partition
+            readiness[uid_of(obj)] = self._readiness(obj, partition)
+        there = {**self.others, **self.children}
+        children = tuple(there[name] for name in sorted(there))
+        scalers = tuple(self.scalers[name] for name in sorted(self.scalers))
+        return Snapshot(self.ds, children, scalers, readiness, partitions, self.now)
+
+    def step(self) -> tuple[Pass, bool]:
+        """One pass of the manager, carried out; and whether it changed anything but statuses. Raises DecisionError."""
+        self.events = []
+        found = decide(self.snapshot())
+        changed = self._carry_out(found.before.actions)
+        for plan in () if found.stop else (*(one.plan for one in found.slices), found.scalers, found.status):
+            changed |= self._carry_out(plan.actions)
+        self._settle()
+        self.now += timedelta(seconds=names.WAIT_SECONDS)
+        return found, changed
+
+    def _carry_out(self, actions: Iterable[AnyAction]) -> bool:
+        changed = False
+        for action in actions:
+            changed |= self._act(action)
+            for event in (action.event if isinstance(action, Emit) else None, action.on_success):
+                if event is not None:
+                    self.events.append(event)
+        return changed
+
+    def _act(self, action: AnyAction) -> bool:
+        match action:
+            case Create(kind=kind, obj=obj):
+                self._store(kind)[obj["metadata"]["name"]] = self._born(obj)
+                self._note(kind, obj["metadata"]["name"])
+            case Patch(kind=kind, subresource="status"):
+                self._patch(action)
+                return False
+            case Patch():
+                self._patch(action)
+            case UpdateStatus(kind=kind, obj=obj) if kind == DISAGGREGATED_SET:
+                self.ds = {**self.ds, "status": obj["status"]}
+                return False
+            case Delete(kind=kind, key=key, uid=uid) if kind == POD:
+                for groups in self.groups.values():
+                    groups[:] = [g for g in groups if uid_of(g.leader) != uid]
+            case Delete(kind=kind, key=key):
+                self._store(kind).pop(key.name, None)
+                self._note(kind, key.name)
+            case _:
+                return False
+        return True
+
+    def _store(self, kind: Kind) -> dict[str, Obj]:
+        return {LEADER_WORKER_SET: self.children, ROLE_SCALER: self.scalers}[kind]
+
+    def _patch(self, action: Patch) -> None:
+        if action.kind == DISAGGREGATED_SET:
+            self.ds = self._patched(self.ds, action.body)
+        elif action.kind == POD:
+            for groups in self.groups.values():
+                for group in groups:
+                    if uid_of(group.leader) == action.uid:
+                        group.leader = self._patched(group.leader, action.body)
+        else:
+            store, name = self._store(action.kind), action.key.name
+            before, store[name] = store[name], self._patched(store[name], action.body)
+            if store[name]["spec"].get("replicas") != before["spec"].get("replicas"):
+                self._note(action.kind, name)
+
+    def _note(self, kind: Kind, name: str) -> None:
+        if kind == LEADER_WORKER_SET:
+            child = self.children.get(name)
+            self.writes.append(Write(name, spec.replicas(child) if child is not None else None))
+
+    def _patched(self, obj: Obj, body: Mapping[str, Any]) -> Obj:
+        new = merged(obj, body)
+        if new["spec"] != obj["spec"]:
+            new["metadata"] = {**new["metadata"], "generation": generation_of(obj) + 1}
+        self.made += 1
+        new["metadata"] = {**new["metadata"], "resourceVersion": f"simulated-{self.made}"}
+        return new
+
+    def _born(self, obj: Obj) -> Obj:
+        self.made += 1
+        meta = {
+            **obj["metadata"],
+            "uid": f"simulated-{self.made}",
+            "resourceVersion": f"simulated-{self.made}",
+            "generation": 1,
+            "creationTimestamp": stamp(self.now),
+        }
+        return {**obj, "metadata": meta}
+
+    # What the others make of it ---------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Children that are being deleted are gone, and each has the groups that it asks for."""
+        for name, obj in list(self.children.items()):
+            if is_deleting(obj):
+                del self.children[name]
+        there = {uid_of(obj) for obj in self.children.values()}
+        for uid in [uid for uid in self.groups if uid not in there]:
+            del self.groups[uid]
+        for obj in self.children.values():
+            self._resize(obj)
+        self.observe()
+
+    def _resize(self, obj: Obj) -> None:
+        groups, wanted = self.groups.setdefault(uid_of(obj), []), spec.replicas(obj)
+        if len(groups) > wanted and spec.is_hashed(obj):
+            leaders = [group.leader for group in groups]
+            gone = {uid_of(found.pod) for found in ranked(leaders, leaders, self.now)[: len(groups) - wanted]}
+            groups[:] = [group for group in groups if uid_of(group.leader) not in gone]
+        del groups[wanted:]
+        taken = {group.ordinal for group in groups}
+        for ordinal in (o for o in range(wanted) if o not in taken):
+            if len(groups) < wanted:
+                groups.append(self._made(obj, ordinal))
+        groups.sort(key=lambda group: group.ordinal)
+
+    def _made(self, obj: Obj, ordinal: int) -> Group:
+        self.made += 1
+        hashed = spec.is_hashed(obj)
+        name = f"{obj['metadata']['name']}-{f'new-{self.made}' if hashed else ordinal}"
+        notes = {base.GROUP_IDENTITY_ANNOTATION: base.IDENTITY_HASH} if hashed else {}
+        owner = {"apiVersion": STATEFUL_SET.api_version, "kind": STATEFUL_SET.kind, "name": "w", "uid": "w"}
+        meta = {
+            "name": name,
+            "namespace": obj["metadata"]["namespace"],
+            "uid": f"simulated-{self.made}",
+            "resourceVersion": f"simulated-{self.made}",
+            "creationTimestamp": stamp(self.now),
+            "labels": {**labels_of(obj), base.WORKER_INDEX_LABEL: base.LEADER_INDEX},
+            "annotations": notes,
+            "ownerReferences": [{**owner, "controller": True}],
+        }
+        leader = {"metadata": meta, "spec": {"nodeName": "simulated"}, "status": _status(ready=False)}
+        return Group(self.made, ordinal, leader, pods=spec.size(obj))
+
+    def observe(self) -> None:
+        """The children's statuses say what is there."""
+        for name, obj in self.children.items():
+            groups = self.groups[uid_of(obj)]
+            counts = {"replicas": len(groups), "readyReplicas": sum(g.ready for g in groups)}
+            status = {"observedGeneration": generation_of(obj), **counts, "updatedReplicas": len(groups)}
+            self.children[name] = {**obj, "status": {**(obj.get("status") or {}), **status}}
+
+    def _partition(self, obj: Obj) -> Partition:
+        groups = tuple(
+            LabelledGroup(-1 if spec.is_hashed(obj) else g.ordinal, g.leader, ready=g.ready)
+            for g in self.groups[uid_of(obj)]
+        )
+        return Partition(groups, None if spec.is_hashed(obj) else range(spec.replicas(obj)))
+
+    def _readiness(self, obj: Obj, partition: Partition) -> Readiness:
+        """All is settled and known: what was asked for has been seen to."""
+        groups, wanted = self.groups[uid_of(obj)], spec.replicas(obj)
+        ready = sum(group.ready for group in groups)
+        parts = {
+            name: Ready(found.ready, min(found.sound, wanted))
+            for name, found in subrole_readiness.counted(partition).items()
+        }
+        return Readiness(Ready(ready, min(ready, wanted)), parts=parts)
+
+
+def subrole_of(group: Group) -> str:
+    """The sub-role that a group is assigned to, empty without one."""
+    return label_of(group.leader)
+
+
+def merged(old: Any, new: Any) -> Any:
+    """A JSON merge patch applied."""
+    if not isinstance(new, Mapping):
+        return new
+    found = dict(old) if isinstance(old, Mapping) else {}
+    for key, value in new.items():
+        if value is None:
+            found.pop(key, None)
+        else:
+            found[key] = merged(found.get(key), value)
+    return found
+
+
+def _status(*, ready: bool) -> Obj:
+    condition = {"type": "Ready", "status": "True" if ready else "False"}
+    return {"phase": "Running", "conditions": [condition]}
