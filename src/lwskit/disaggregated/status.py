@@ -40,7 +40,7 @@ class Row:
     @property
     def is_satisfied(self) -> bool:
         """Whether there are as many groups as there are to be, all of them ready and of the set's revision."""
-        return self.desired is not None and self.replicas == self.ready == self.updated == self.desired
+        return self.replicas == self.ready == self.updated == self.desired
 
     def as_dict(self) -> Obj:
         """The row as the status has it: without what is zero or not known."""

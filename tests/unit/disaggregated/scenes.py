@@ -91,6 +91,15 @@ def child_object(
     return found
 
 
+def scaler(name: str, role: str, replicas: int = 1, subrole: str = "", owner: str = DS_UID, **metadata: Any) -> Obj:
+    """A scaler of the set."""
+    kind = {"apiVersion": names.API_VERSION, "kind": names.SCALER_KIND}
+    labels = {names.NAME_LABEL: "chat", names.ROLE_LABEL: role, **({names.SUBROLE_LABEL: subrole} if subrole else {})}
+    reference = controller_reference({"metadata": {"name": "chat", "uid": owner}}, DISAGGREGATED_SET)
+    meta = {"name": name, "namespace": "prod", "uid": f"{name}-uid", "generation": 2, "labels": labels}
+    return {**kind, "metadata": {**meta, "ownerReferences": [reference], **metadata}, "spec": {"replicas": replicas}}
+
+
 def targets(counts: Mapping[str, int]) -> Targets:
     """Targets of roles without sub-roles."""
     return Targets({Part(name): count for name, count in counts.items()}, dict(counts))

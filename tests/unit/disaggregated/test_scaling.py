@@ -13,18 +13,11 @@ from lwskit.disaggregated.model import Child, Part
 from lwskit.disaggregated.scaling import Scaling
 from lwskit.runtime.objects import Obj, controller_reference
 from lwskit.runtime.plan import Create, Delete, Emit, OnError, Patch
-from tests.unit.disaggregated.scenes import DS_UID, child_object, ds_object, role
+from tests.unit.disaggregated.scenes import child_object, ds_object, role, scaler
 
 PREFIX = "disaggregatedset.x-k8s.io/"
 DECODE = Part("decode")
 TAKEN = "Scaler chat-decode exists but is not controlled by this DisaggregatedSet; not adopting"
-
-
-def scaler(name: str, role: str, replicas: int = 1, subrole: str = "", owner: str = DS_UID, **metadata: Any) -> Obj:
-    labels = {f"{PREFIX}name": "chat", f"{PREFIX}role": role, **({f"{PREFIX}subrole": subrole} if subrole else {})}
-    reference = controller_reference({"metadata": {"name": "chat", "uid": owner}}, DISAGGREGATED_SET)
-    meta = {"name": name, "namespace": "prod", "uid": f"{name}-uid", "generation": 2, "labels": labels}
-    return {"metadata": {**meta, "ownerReferences": [reference], **metadata}, "spec": {"replicas": replicas}}
 
 
 def decide(ds: Obj, children: Sequence[Obj] = (), scalers: Sequence[Obj] = ()) -> Scaling:
@@ -260,7 +253,8 @@ def test_the_status_of_a_scaler_is_written_if_it_changes():
 
 def test_conditions_of_others_stay_on_a_scaler():
     mine = {"type": "Mine", "status": "True"}
-    told = {**scaler("chat-decode", "decode"), "status": {"conditions": [mine, {"type": "Ready", "status": "False"}]}}
+    was = {"type": "Ready", "status": "False", "lastTransitionTime": BEFORE}
+    told = {**scaler("chat-decode", "decode"), "status": {"conditions": [mine, was]}}
     (patch,) = scaler_status.actions("chat", {DECODE: told}, {DECODE: 3}, NOW)
     assert isinstance(patch, Patch)
     assert patch.body["status"]["conditions"] == [mine, *bound(NOW)["conditions"]]

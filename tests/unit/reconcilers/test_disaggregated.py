@@ -29,8 +29,8 @@ from lwskit.runtime.objects import Key, Obj
 from lwskit.runtime.plan import Event
 from lwskit.runtime.request import Request, Result
 from lwskit.testing import fake
-from lwskit.testing.interceptors import matching
-from tests.unit.disaggregated.scenes import child_object, ds_object, role
+from lwskit.testing.interceptors import Matcher, matching
+from tests.unit.disaggregated.scenes import child_object, ds_object, role, scaler
 
 REQUEST = Request("prod", "chat", "DisaggregatedSet")
 CHILDREN = matching("POST", r"/leaderworkersets$")
@@ -201,6 +201,64 @@ async def test_scalers_come_first():
         await world.once()
         assert len(world.names()) == 2
         assert len(world.client.objects(ROLE_SCALER)) == 1
+
+
+async def test_what_has_changed_meanwhile_is_looked_at_before_the_slices():
+    """50 §5: a mark or a scaler that cannot be written as decided ends the pass, without an error."""
+    ds = ds_object(role("prefill"), metadata={"annotations": {}})
+    async with World(ds).running() as world:
+        world.client.interceptor.fail(matching("PATCH", r"/disaggregatedsets/chat$"), Conflict("busy"), times=1)
+        assert (await world.once()).requeue
+        assert world.names() == []
+    names = ("chat-decode", "chat-old")
+    scalers = [scaler(name, "decode" if name == "chat-decode" else "old") for name in names]
+    ds = ds_object(role("prefill"), role("decode", mode="External"))
+    async with World(ds, *scalers).running() as world:
+        stale = matching("DELETE", r"/disaggregatedsetrolescalers/chat-old$")
+        world.client.interceptor.fail(stale, Conflict("another one"), times=1)
+        assert await world.once() == Result()
+        assert [r.verb for r in world.client.interceptor.select(matching(None, "chat-old"))] == [
+            "delete",
+            "get",
+            "delete",
+        ]
+        assert [obj["metadata"]["name"] for obj in world.client.objects(ROLE_SCALER)] == ["chat-decode"]
+        told = world.client.objects(ROLE_SCALER)[0]["status"]
+        assert told["selector"].endswith("role=decode,leaderworkerset.sigs.k8s.io/worker-index=0")
+
+
+async def test_a_scaler_without_labels_that_is_in_the_way():
+    """50 §11.2: whose it is is known before one of its name is made."""
+    ds = ds_object(role("prefill"), role("decode", mode="External"))
+    other = scaler("chat-decode", "decode", 9, labels={}, ownerReferences=[])
+    async with World(ds, other).running() as world:
+        assert (await world.once()).after == 1.0
+        assert [event.reason for event in world.heard.events] == ["ScalerConflict"]
+        assert world.names() == []
+        assert world.requests() == ["update"]
+
+
+async def test_a_slice_that_has_failed_is_left_alone_while_another_one_looks():
+    """50 §5: looking live for one slice does not repeat the others' requests that have failed."""
+    async with World(the_set(slices=2)).running() as world:
+        with world.client.interceptor.hold_watches():
+
+            def of(number: int) -> Matcher:
+                return lambda request: CHILDREN(request) and f'"chat-{number}-'.encode() in (request.body or b"")
+
+            world.client.interceptor.lose(of(1), ServiceUnavailable("gone"), times=1)
+            with pytest.raises(DecisionError, match=r"^slice 1: gone$"):
+                await world.once()
+            first = world.client.interceptor.count(of(0))
+            for name in world.names():
+                if name.startswith("chat-0-"):
+                    (child,) = [o for o in world.client.objects(LEADER_WORKER_SET) if o["metadata"]["name"] == name]
+                    await world.client.delete(LEADER_WORKER_SET, name, "prod")
+                    world.cache.forget(LEADER_WORKER_SET, Key("prod", name), child["metadata"]["uid"])
+            world.client.interceptor.fail(of(0), InternalError("boom"), times=None)
+            with pytest.raises(DecisionError, match=r"^slice 0: boom$"):
+                await world.once()
+            assert world.client.interceptor.count(of(0)) == first + 1
 
 
 async def test_a_set_that_is_gone():
