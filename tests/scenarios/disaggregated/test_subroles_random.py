@@ -93,7 +93,7 @@ def check(change: Change) -> None:
         assert sum(json.loads(notes[names.INITIAL_SUBROLE_REPLICAS_ANNOTATION]).values()) == int(initial or -1)
 
 
-@pytest.mark.parametrize("seed", seeds(6))
+@pytest.mark.parametrize("seed", seeds(3))
 async def test_a_life(cluster: TestCluster, sets: DisaggregatedSets, seed: int) -> None:
     """Whatever happened, in the end there is one revision, and each sub-role has its groups."""
     life = Life(cluster, sets, seed)
