@@ -1,0 +1,87 @@
+"""`lwskit explain` of DisaggregatedSets on a cluster: which slice, role and child hold them, and by which name."""
+
+from __future__ import annotations
+
+import pytest
+
+from lwskit.api import disaggregated_names as names
+from lwskit.cli import explaining
+from lwskit.disaggregated.explain import SetExplanation
+from lwskit.disaggregated.kinds import DISAGGREGATED_SET, ROLE_SCALER
+from lwskit.groups.explanation import Explanation, State
+from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.runtime.errors import ConfigurationError
+from lwskit.runtime.kinds import POD
+from lwskit.runtime.objects import is_true
+from tests.scenarios import support
+from tests.scenarios.disaggregated.support import DisaggregatedSets, role, rolling, two_roles
+
+
+async def explained(sets: DisaggregatedSets, name: str = "chat") -> Explanation:
+    """The explanation once nothing moves any more."""
+    await sets.settled()
+    cluster = sets.cluster
+    return await explaining.on_cluster(cluster.client, cluster.namespace, name, cluster.clock.now())
+
+
+async def test_all_is_well(sets: DisaggregatedSets) -> None:
+    await sets.running()
+    found = await explained(sets)
+    assert (found.state, found.cause) == (State.OK, "ok")
+    assert found.paragraph.endswith("prefill has 1 of 1 groups ready, decode has 2 of 2 groups ready. All is well.")
+
+
+async def test_a_rollout_that_waits_for_readiness(sets: DisaggregatedSets) -> None:
+    """50 §9 m05; and once somebody must see to a pod, the set is blocked."""
+    await sets.running(*two_roles(2, 2, spec=rolling(1, 0)))
+    await sets.set_image("img:v2")
+    await sets.has_children("0/prefill=2", "0/decode=2", "0/prefill=1", "0/decode=1")
+    found = await explained(sets)
+    assert isinstance(found, SetExplanation)
+    assert (found.state, found.cause, found.slice) == (State.PROGRESSING, "drain-blocked", 0)
+    assert "0 of 1 new groups are ready" in found.paragraph
+    assert names.EVENT_REVISION_DRAIN_BLOCKED in await sets.reasons()
+    unready = [p["metadata"]["name"] for p in await sets.pods() if not is_true(p, "Ready")]
+    pod = next(name for name in unready if "-prefill-" in name)
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
+    status = {"phase": "Pending", "conditions": [condition]}
+    await sets.cluster.patch(POD, pod, {"status": status}, subresource="status")
+    found = await explained(sets)
+    assert isinstance(found, SetExplanation)
+    assert (found.state, found.role, found.pod) == (State.BLOCKED, "prefill", pod)
+    assert found.child == pod.rpartition("-")[0]
+    assert f"Pod {pod} is on no node: no room." in found.paragraph
+
+
+async def test_a_scaler_of_somebody_else(sets: DisaggregatedSets) -> None:
+    scaler = {"apiVersion": names.API_VERSION, "kind": names.SCALER_KIND, "metadata": {"name": "chat-decode"}}
+    await sets.cluster.create(ROLE_SCALER, {**scaler, "spec": {"replicas": 3}})
+    await sets.create(role("prefill"), role("decode", None, mode=names.SCALING_EXTERNAL))
+    found = await explained(sets)
+    assert (found.state, found.cause) == (State.BLOCKED, "scaler-conflict")
+
+
+async def test_a_foreign_child(sets: DisaggregatedSets) -> None:
+    await sets.running()
+    child = (await sets.child("decode"))["metadata"]["name"]
+    await sets.cluster.patch(LEADER_WORKER_SET, child, {"metadata": {"ownerReferences": None}})
+    found = await explained(sets)
+    assert isinstance(found, SetExplanation)
+    assert (found.state, found.cause, found.role, found.child) == (State.BLOCKED, "foreign-child", "decode", child)
+
+
+async def test_by_name_and_by_kind(sets: DisaggregatedSets) -> None:
+    await sets.running()
+    cluster = sets.cluster
+    assert isinstance(await explained(sets), SetExplanation)
+    with pytest.raises(ConfigurationError, match="did you mean ds/chat"):
+        await explained(sets, "chad")
+    with pytest.raises(ConfigurationError, match="has no LeaderWorkerSet 'chat'"):
+        await explaining.on_cluster(cluster.client, cluster.namespace, "chat", cluster.clock.now(), LEADER_WORKER_SET)
+    await cluster.create(LEADER_WORKER_SET, support.set_object("chat", replicas=0))
+    with pytest.raises(ConfigurationError, match="say lws/chat or ds/chat"):
+        await explained(sets)
+    found = await explaining.on_cluster(
+        cluster.client, cluster.namespace, "chat", cluster.clock.now(), DISAGGREGATED_SET
+    )
+    assert isinstance(found, SetExplanation)
