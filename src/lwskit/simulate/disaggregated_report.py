@@ -88,10 +88,13 @@ class Report:
 
     @property
     def lowest(self) -> dict[Part, Lowest]:
-        """The lowest capacity of each part, in whichever slice it is lowest."""
+        """The lowest capacity of each part, in whichever of the slices that the set is to have it is lowest."""
         found: dict[Part, Lowest] = {}
+        slices = {place.slice for place in self.desired}
         for number, moment in enumerate(self.moments, 0 if self.before is not None else 1):
             for place, count in moment.counts.items():
+                if place.slice not in slices:
+                    continue
                 one = Lowest(count.ready, self.desired.get(place, 0), place.slice, number)
                 if place.part not in found or one.ready < found[place.part].ready:
                     found[place.part] = one

@@ -70,6 +70,10 @@ def test_the_private_services_of_before() -> None:
     assert "and its owner is gone" in only(kept).message
 
 
+def test_a_set_whose_name_ends_like_that_has_no_private_service() -> None:
+    assert only(service("x-prv")).code == findings.NO_OWNER
+
+
 def test_workloads_whose_set_is_gone() -> None:
     cluster = small(1, size=2)
     without = [o for o in objects_of(cluster) if o["kind"] != names.KIND]

@@ -211,7 +211,9 @@ def test_removed_slices_go_at_once() -> None:
     ds = chat(paced("prefill", 1), paced("decode", 1), slices=3)
     new = copy.deepcopy(ds)
     new["spec"]["slices"] = 1
-    report = planned(new, *objects(ds))
+    report = planned(new, *objects(ds, ready={"2/decode": 0}))
+    # What is removed lacks nothing.
+    assert {(low.slice, low.ready) for low in report.lowest.values()} == {(0, 1)}
     assert next(n.message for n in report.notices if n.code == "slices-removed").startswith("slices 1, 2: all groups")
     assert report.steps[0].groups == 2
 
