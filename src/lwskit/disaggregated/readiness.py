@@ -6,12 +6,13 @@ Specification: 50 §7.5, §7.6, §7.4 item 4.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from lwskit.api import disaggregated_names as names
 from lwskit.disaggregated.model import NONE_READY, Child, Readiness, Ready
+from lwskit.groups import spec
 from lwskit.groups.model import EXHAUSTED, READY, Groups, LeaderState
 from lwskit.groups.poolstate import PoolState
 from lwskit.groups.scene import moment
@@ -61,7 +62,7 @@ def of(child: Child, seen: Seen, *, waited: float = 0.0) -> Readiness:
     ready = seen.groups.ready
     unclear = not observed and ready > 0 and child.replicas > 0 and waited < PATIENCE
     return Readiness(
-        ready=_ready(child, seen, seen.groups, observed),
+        ready=_ready(child, seen, seen.groups, observed or (waited >= PATIENCE and _has_surged(child, seen.workload))),
         known=seen.is_whole and not unclear,
         settled=observed and seen.is_whole and _is_settled(child, seen),
         parts={name: _ready(child, seen, counted, observed) for name, counted in seen.parts.items()},
@@ -75,6 +76,14 @@ def _ready(child: Child, seen: Seen, counted: Counted, observed: bool) -> Ready:
         return NONE_READY
     committed = min(child.replicas, max(0, counted.sound - seen.doomed)) if observed else 0
     return Ready(counted.ready, committed)
+
+
+def _has_surged(child: Child, workload: LeaderState | None) -> bool:
+    """Whether a child differs from its leader workload only by a surge of its own, as where an edit of its own template
+    does not get on. Which groups outlive that is known by their ordinals; a rollout could not end without them."""
+    if workload is None or spec.is_hashed(child.obj) or workload.replicas <= child.replicas:
+        return False
+    return is_observed(child, replace(workload, replicas=child.replicas))
 
 
 def is_observed(child: Child, workload: LeaderState | None) -> bool:

@@ -86,7 +86,7 @@ def decide(ds: Obj, spec: SetSpec, children: Sequence[Child], scalers: Sequence[
             deletions.append(_delete(ds, scaler))
     missing = [part for part in wanted.values() if part not in held and part not in waiting]
     counts = {part: scaler["spec"].get("replicas") or 0 for part, scaler in held.items()}
-    seeds = {part: _seed(spec, part, children) for part in missing}
+    seeds = {part: min(_seed(spec, part, children), INT32_MAX) for part in missing}
     creations = [_create(ds, spec, part, seeds[part]) for part in missing]
     taken = tuple(part for part in wanted.values() if part in foreign)
     told = [_conflict(ds, spec, part) for part in taken if not _was_told(ds, part)]

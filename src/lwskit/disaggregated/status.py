@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lwskit.api import disaggregated_names as names
+from lwskit.api.names import INT32_MAX
 from lwskit.disaggregated import subrole_status
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET
 from lwskit.disaggregated.model import Child, Part
@@ -43,14 +44,14 @@ class Row:
         return self.replicas == self.ready == self.updated == self.desired
 
     def as_dict(self) -> Obj:
-        """The row as the status has it: without what is zero or not known."""
+        """The row as the status has it: without what is zero or not known, and no count beyond what its fields hold."""
         counts = {
             "desiredReplicas": self.desired,
             "replicas": self.replicas,
             "readyReplicas": self.ready,
             "updatedReplicas": self.updated,
         }
-        return {"name": str(self.part), **{field: count for field, count in counts.items() if count}}
+        return {"name": str(self.part), **{field: min(count, INT32_MAX) for field, count in counts.items() if count}}
 
 
 @dataclass(frozen=True, slots=True)

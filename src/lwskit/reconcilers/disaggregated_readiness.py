@@ -87,7 +87,9 @@ class Observer:
         else:
             groups = watches.index.state_of(child.uid)
             row = groups.groups(state.revision, spec.size(child.obj) == 1)
-            counted, doomed = readiness.by_ordinal(row, backend.ordinals(workload), _ordinals(leaving)), 0
+            # Those of a surge of the child's own are the last ones, and go when it is over.
+            staying = backend.ordinals(workload)[: child.replicas]
+            counted, doomed = readiness.by_ordinal(row, staying, _ordinals(leaving)), 0
             leaders = len(groups.flags) - groups.flags.count(0) + len(groups.strays)
             is_whole = watches.healthy and watches.index.knows(child.uid) and not watches.ownerless(key)
         partition = self.partitions.of(child.obj)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from lwskit.api import disaggregated_names as names
+from lwskit.api.names import GROUP_INDEX_LABEL
+from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.client.requests import PatchType
 from lwskit.runtime.clock import rfc3339
 from lwskit.runtime.kinds import POD
+from lwskit.runtime.objects import labels_of
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.disaggregated.rollouts import finished, newest, ready_but, stand_of, stands
 from tests.scenarios.disaggregated.support import DisaggregatedSets, rolling, two_roles
@@ -75,3 +78,19 @@ async def test_capacity_is_released_after_a_minute_without_a_node(cluster: TestC
     async with ready_but(sets):
         await finished(sets, third)
     await sets.ready()
+
+
+@pytest.mark.virtual_only("what is not observed is waited for at each step")
+async def test_a_child_that_somebody_has_edited_holds_up_no_rollout(cluster: TestCluster, sets: DisaggregatedSets):
+    """50 §7.5: its own rolling update has a surge that never starts, and the groups that serve are drained even so."""
+    await sets.running(*two_roles(2, 1, spec=rolling(1, 0)))
+    child = await sets.child("prefill")
+    template = child["spec"]["leaderWorkerTemplate"]
+    template["workerTemplate"]["spec"]["containers"][0]["image"] = "img:bad"
+    name = child["metadata"]["name"]
+    await cluster.patch(LEADER_WORKER_SET, name, {"spec": {"leaderWorkerTemplate": template}})
+    first = labels_of(child)[names.REVISION_LABEL]
+    async with ready_but(sets, ending="prefill-2"):
+        await cluster.eventually(lambda: _one(cluster, f"{names.REVISION_LABEL}={first},{GROUP_INDEX_LABEL}=2"))
+        await sets.set_image("img:v2")
+        await finished(sets, await newest(sets, first))

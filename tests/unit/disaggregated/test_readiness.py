@@ -53,7 +53,7 @@ def test_ready_groups_of_a_settled_child_are_committed() -> None:
     [
         (child(observedGeneration=1), seen()),
         (child(), seen(workload=workload(observed_generation=3))),
-        (child(), seen(workload=workload(4))),
+        (child(), seen(workload=workload(2))),
         (child(), seen(workload=workload(deleting=True))),
         (child(), seen(workload=None)),
     ],
@@ -65,6 +65,21 @@ def test_nothing_is_committed_before_both_have_observed_what_they_were_asked(of:
     assert early.ready == late.ready == Ready(3, 0)
     assert not early.settled
     assert not late.settled
+
+
+def test_what_outlives_a_surge_of_the_child_s_own_is_counted_on_after_a_while() -> None:
+    """Else a child whose own template somebody has edited to one that does not start would hold up a rollout for ever.
+
+    The groups seen are those below its size. With keys, or before the child has observed its size, none is known to.
+    """
+    what = seen(workload=workload(4))
+    early, late = (readiness.of(child(), what, waited=s) for s in (0.0, readiness.PATIENCE))
+    assert (early.known, early.ready) == (False, Ready(3, 0))
+    assert (late.known, late.ready, late.settled) == (True, Ready(3, 3), False)
+    assert readiness.of(child(observedGeneration=1), what, waited=readiness.PATIENCE).ready == Ready(3, 0)
+    hashed = child()
+    hashed.obj["spec"]["groupIdentity"] = "Hash"
+    assert readiness.of(hashed, what, waited=readiness.PATIENCE).ready == Ready(3, 0)
 
 
 def test_a_child_without_ready_groups_is_known_before_it_is_observed() -> None:

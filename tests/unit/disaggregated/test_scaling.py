@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lwskit.api.names import INT32_MAX
 from lwskit.disaggregated import scaler_status, scaling, spec
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET
 from lwskit.disaggregated.model import Child, Part
@@ -70,6 +71,8 @@ def test_a_role_that_runs_keeps_what_it_has():
     assert isinstance(create, Create)
     assert create.obj["spec"] == {"replicas": 5}
     assert found.targets.roles == {"decode": 5}
+    most = decide(external(), [child_object("decode", INT32_MAX), child_object("decode", 2, revision="00000000")])
+    assert most.targets.roles == {"decode": INT32_MAX}
     paused = decide(external(), [child_object("decode", 0)])
     assert paused.targets.roles == {"decode": 0}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lwskit.api.names import INT32_MAX
 from lwskit.disaggregated import spec, status
 from lwskit.disaggregated.model import Child, Part
 from lwskit.disaggregated.scene import Targets
@@ -62,6 +63,8 @@ def test_what_is_wanted_in_all_slices():
     """50 §23 line 53: given slices 2 and replicas 3, desiredReplicas is 6."""
     found = rows(ds_object(role("decode", 3), slices=2), [], targets({"decode": 3}))
     assert found == [{"name": "decode", "desiredReplicas": 6}]
+    found = rows(ds_object(role("decode", INT32_MAX), slices=2), [], targets({"decode": INT32_MAX}))
+    assert found == [{"name": "decode", "desiredReplicas": INT32_MAX}], "the field holds no more"
 
 
 def test_a_removed_role_has_no_row():
