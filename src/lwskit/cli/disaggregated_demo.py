@@ -183,7 +183,7 @@ def with_round(ds: Obj) -> Obj:
 
 
 class Drawing:
-    """The steps of a rollout as they come: what is asked for of old revisions and of the new one, by role."""
+    """A rollout as it comes, write by write: what is asked for of old revisions and of the new one, by role."""
 
     def __init__(self, before: View) -> None:
         """`before` is how things stand when it begins."""
@@ -193,7 +193,7 @@ class Drawing:
         self._shown: list[View] = [before]
 
     def see(self, lws: Obj, *, gone: bool) -> None:
-        """Take a change of a child in. A step is a change of what is asked for."""
+        """Take a change of a child in. A step of the manager is as many writes as there are children that it resizes."""
         if labels_of(lws).get(names.NAME_LABEL) != self._before.ds["metadata"]["name"]:
             return
         child = Child.of(lws)
@@ -202,14 +202,14 @@ class Drawing:
             del self._children[child.uid]
         view = View(self._before.ds, tuple(self._children.values()))
         if self._asked(view) == self._asked(self._shown[-1]):
-            # The same step, with more groups ready.
+            # Nothing else is asked for; more groups are ready.
             self._shown[-1] = view
         else:
             self._shown.append(view)
 
     @property
     def steps(self) -> list[tuple[tuple[int, int], ...]]:
-        """What was asked for at the beginning and at each step: old and new groups by role."""
+        """What was asked for at the beginning and after each write: old and new groups by role."""
         return [self._asked(view) for view in self._shown]
 
     def _revision(self, view: View) -> str:
@@ -220,9 +220,9 @@ class Drawing:
         return tuple(view.counts(role, self._revision(view))[:2] for role in self._before.roles)
 
     def table(self) -> Group:
-        """A row for each step: groups of old revisions, and of the new one with those that are not ready hollow."""
+        """A row for each write: groups of old revisions, and of the new one with those that are not ready hollow."""
         table = Table()
-        table.add_column("STEP", no_wrap=True)
+        table.add_column("WRITE", no_wrap=True)
         for role in self._before.roles:
             table.add_column(f"{role.upper()} OLD", no_wrap=True)
             table.add_column(f"{role.upper()} NEW", no_wrap=True)
@@ -234,7 +234,7 @@ class Drawing:
                 bar = _GROUP * min(ready, new) + _UNREADY * max(0, new - ready)
                 cells.append(Text(f"{bar} {new}".strip(), style="green"))
             table.add_row(str(number), *cells)
-        title = f"Groups of each role that are asked for, old and new; {_UNREADY} is not ready yet"
+        title = f"Groups of each role that are asked for, old and new, after each write; {_UNREADY} is not ready yet"
         return Group(Text(title, style="italic"), table)
 
 
@@ -306,7 +306,7 @@ def _how_to_go_on(console: Console, manifest: str, key: Key) -> None:
         "\nGo on with kubectl: [bold]lwskit up[/] starts the same cluster, stays, and prints the kubeconfig it wrote:\n"
         "  export KUBECONFIG=<the path it prints>\n"
         f"  kubectl apply -f {manifest}\n"
-        f"  kubectl get {names.SINGULAR},{base.PLURAL},pods -l {names.NAME_LABEL}={key.name}\n"
+        f"  kubectl get {base.PLURAL},pods -l {names.NAME_LABEL}={key.name}\n"
         f"  kubectl edit {names.SINGULAR} {key.name}     # what it would do: lwskit plan -f FILE\n"
         f"  lwskit explain ds/{key.name}",
         highlight=False,

@@ -24,12 +24,13 @@ _MANAGER = "the manager deletes it, unless it does not run"
 
 def unwanted(ward: Ward, facts: dict[tuple[str, str], Facts]) -> Iterator[Finding]:
     """Children that are outside of the current spec of their set; `facts` are those of each set by its place."""
+    needed = {(place[0], name): place[1] for place, known in facts.items() for name in known.wanted_names}
     for lws in ward.of(LEADER_WORKER_SET):
         owner = controller_of(lws)
-        if is_deleting(lws) or not (disaggregated_name(lws) or (owner and is_of(owner, DISAGGREGATED_SET))):
+        if is_deleting(lws):
             continue
         if owner is None or not is_of(owner, DISAGGREGATED_SET):
-            yield from _foreign(ward, facts, lws)
+            yield from _foreign(ward, facts, needed.get((lws["metadata"]["namespace"], lws["metadata"]["name"])), lws)
             continue
         state, _, name = ward.owner(lws)
         what = f"{names.KIND} {name}"
@@ -48,20 +49,22 @@ def _collected(code: str, lws: Obj, message: str) -> Finding:
     return found(code, LEADER_WORKER_SET, lws, message, f"{COLLECTED}: {delete(LEADER_WORKER_SET, lws)}", passes=True)
 
 
-def _foreign(ward: Ward, facts: dict[tuple[str, str], Facts], lws: Obj) -> Iterator[Finding]:
-    """A LeaderWorkerSet that is labelled like a child, or named like one, and is none."""
+def _foreign(ward: Ward, facts: dict[tuple[str, str], Facts], needed_by: str | None, lws: Obj) -> Iterator[Finding]:
+    """A LeaderWorkerSet that is labelled like a child, or has the name of one of `needed_by`, and is none."""
     of, owner = disaggregated_name(lws), controller_of(lws)
     whose = f"belongs to {kind_named(owner)} {owner['name']}" if owner is not None else "has no owner"
-    known = facts.get((lws["metadata"]["namespace"], of))
-    if known is not None and lws["metadata"]["name"] in known.wanted_names:
+    if needed_by is not None:
         yield found(
             findings.FOREIGN_CHILD,
             LEADER_WORKER_SET,
             lws,
-            f"{whose}, and {names.KIND} {of} needs its name: the manager refuses to adopt it and waits",
+            f"{whose}, and {names.KIND} {needed_by} needs its name: the manager refuses to adopt it and waits",
             f"if nothing uses it, {delete(LEADER_WORKER_SET, lws)}",
         )
         return
+    if not of:
+        return
+    known = facts.get((lws["metadata"]["namespace"], of))
     exists = "which takes no notice of it" if known is not None else "which does not exist"
     if known is None and DISAGGREGATED_SET in ward.unread:
         return

@@ -126,6 +126,16 @@ def test_a_foreign_one_in_the_place_of_a_child() -> None:
     ]
 
 
+def test_a_foreign_one_without_labels_is_found_by_its_name() -> None:
+    ds = chat()
+    (prefill, decode) = children_of(ds)
+    name = prefill["metadata"]["name"]
+    foreign = {**prefill, "metadata": {**prefill["metadata"], "labels": {}, "ownerReferences": []}}
+    assert (findings.FOREIGN_CHILD, name) in found(ds, foreign, decode)
+    elsewhere = {**foreign, "metadata": {**foreign["metadata"], "namespace": "elsewhere"}}
+    assert findings.FOREIGN_CHILD not in {code for code, _ in found(ds, prefill, decode, elsewhere)}
+
+
 def external(name: str) -> Obj:
     return role(name, scaling={"mode": "External"})
 
