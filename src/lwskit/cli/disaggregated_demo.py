@@ -193,7 +193,7 @@ class Drawing:
         self._shown: list[View] = [before]
 
     def see(self, lws: Obj, *, gone: bool) -> None:
-        """Take a change of a child in. A step of the manager is as many writes as there are children that it resizes."""
+        """Take a change of a child in. A step of the manager is a write for each child that it resizes."""
         if labels_of(lws).get(names.NAME_LABEL) != self._before.ds["metadata"]["name"]:
             return
         child = Child.of(lws)
