@@ -228,7 +228,9 @@ class _Explaining:
         if not old:
             return f"{of} is at revision {self.revision}."
         revisions = ", ".join(sorted({child.revision for child in old}))
-        roles = dict.fromkeys(child.role for child in (*current, *old))
+        wanted = [role["name"] for role in self.ds["spec"]["roles"]]
+        there = {child.role for child in (*current, *old)}
+        roles = [*(role for role in wanted if role in there), *sorted(there - {*wanted})]
         told = [
             f"{role} {sum(c.replicas for c in old if c.role == role)} old and "
             f"{sum(c.replicas for c in current if c.role == role)} new"

@@ -175,11 +175,7 @@ def _about_steps(report: Report) -> Iterator[Notice]:
             f"{steps}: one group more than maxSurge allows is made, since the new revision would lack a role or hold "
             "up all others otherwise",
         )
-    for part, lowest in report.lowest.items():
-        had = report.before.counts.get(Place(lowest.slice, part)) if report.before is not None else None
-        if lowest.ready == 0 and lowest.wanted and had is not None and had.ready:
-            text = f"role {part}: at step {lowest.step} no group of it is ready in slice {lowest.slice}"
-            yield Notice("outage", text, ("with maxSurge 1 and maxUnavailable 0 one stays ready",))
+    yield from _outages(report)
     peak = report.peak
     if report.before is not None and peak is not None and peak.groups > report.before.groups:
         more = peak.groups - report.before.groups, peak.pods - report.before.pods
@@ -196,6 +192,22 @@ def _about_steps(report: Report) -> Iterator[Notice]:
                 "for them where bootstrap groups exceed maxSurge",
             ),
         )
+
+
+def _outages(report: Report) -> Iterator[Notice]:
+    """Of each part the first step at which it serves no more in a slice that it served in and stays in."""
+    served = {place for place, count in report.before.counts.items() if count.ready} if report.before else set[Place]()
+    for part in report.parts:
+        mine = sorted(place.slice for place in served if place.part == part and report.desired.get(place))
+        for number, one in enumerate(report.steps, 1):
+            ready = {
+                index: one.counts[Place(index, part)].ready if Place(index, part) in one.counts else 0 for index in mine
+            }
+            out = next((index for index in mine if not ready[index]), None)
+            if out is not None:
+                text = f"role {part}: at step {number} no group of it is ready in slice {out}"
+                yield Notice("outage", text, ("with maxSurge 1 and maxUnavailable 0 one stays ready",))
+                break
 
 
 def _about_end(play: Play, report: Report, targets: Targets, chosen: str) -> Iterator[Notice]:

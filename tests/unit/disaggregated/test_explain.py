@@ -103,6 +103,7 @@ def test_a_rollout_that_waits_for_a_group_without_a_node() -> None:
     assert (found.state, found.cause, found.role) == (State.BLOCKED, "drain-blocked", "decode")
     assert found.child == f"chat-0-{found.revision}-decode"
     assert "prefill 4 old and 1 new, decode 2 old and 1 new." in found.paragraph
+    assert "prefill 4 old and 1 new, decode" in explained(*reversed(found_objects)).paragraph
     assert "The rollout waits for role decode: 0 of 1 new groups are ready." in found.paragraph
     assert f"Pod {found.child}-0 is on no node: no room." in found.paragraph
     assert found.advice

@@ -68,6 +68,14 @@ def test_an_outage_is_told_of() -> None:
     assert (low.ready, low.wanted, low.step) == (0, 1, 2)
 
 
+def test_a_slice_more_hides_no_outage() -> None:
+    ds = pair(1, 1, surge=0, unavailable=1)
+    edited = with_image(ds, "b")
+    edited["spec"]["slices"] = 2
+    told = [notice.message for notice in planned(edited, *objects(ds)).notices if notice.code == "outage"]
+    assert told == [f"role {role}: at step 3 no group of it is ready in slice 0" for role in ("prefill", "decode")]
+
+
 def test_groups_one_after_another() -> None:
     ds = pair(2, 1)
     report = planned(with_image(ds, "b"), *objects(ds), order="lowest-first")
