@@ -93,7 +93,7 @@ def decide(snapshot: Snapshot) -> Pass:
     conditions = _conditions(snapshot, ds, found, own, status.requested(rows, scaled.targets))
     result = _wait(f"without a count: {_listed(scaled)}") if waits else DONE
     told = _told(snapshot, ds, status.update(ds, rows, conditions), result)
-    return Pass(before, False, plans, _scalers(snapshot, found, scaled, rows), told)
+    return Pass(before, False, plans, _scalers(snapshot, found, scaled, rows), told, "; ".join(scaled.faults))
 
 
 def _mark(ds: Obj) -> Patch:

@@ -148,7 +148,7 @@ class SlicePlan:
 class Pass:
     """One pass over a set: first `before`, then each slice whatever became of the others, then scalers and status.
 
-    With `stop` there is nothing after `before`.
+    With `stop` there is nothing after `before`. `error` is what makes it fail when all is done.
     """
 
     before: Plan = NO_PLAN
@@ -156,3 +156,4 @@ class Pass:
     slices: tuple[SlicePlan, ...] = ()
     scalers: Plan = NO_PLAN
     status: Plan = NO_PLAN
+    error: str = ""

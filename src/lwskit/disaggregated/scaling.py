@@ -15,6 +15,7 @@ from lwskit.disaggregated.kinds import DISAGGREGATED_SET, ROLE_SCALER
 from lwskit.disaggregated.model import Child, Part
 from lwskit.disaggregated.scene import Targets
 from lwskit.disaggregated.spec import Role, SetSpec
+from lwskit.groups.model import DecisionError
 from lwskit.runtime.objects import (
     Obj,
     ObjectRef,
@@ -34,13 +35,15 @@ from lwskit.runtime.plan import AnswerOf, AnyAction, Create, Delete, Emit, Event
 class Scaling:
     """What to do about scalers, and what they and the set ask for once that is done.
 
-    `held` are the scalers that are there, by part; `foreign` are parts whose scaler's name somebody else has.
+    `held` are the scalers that are there, by part; `foreign` are parts whose scaler's name somebody else has. `faults`
+    are sentences about parts that get no scaler because what they have now cannot be read.
     """
 
     actions: tuple[AnyAction, ...]
     targets: Targets
     held: Mapping[Part, Obj]
     foreign: tuple[Part, ...]
+    faults: tuple[str, ...] = ()
 
 
 def name_of(set_name: str, part: Part) -> str:
@@ -86,11 +89,18 @@ def decide(ds: Obj, spec: SetSpec, children: Sequence[Child], scalers: Sequence[
             deletions.append(_delete(ds, scaler))
     missing = [part for part in wanted.values() if part not in held and part not in waiting]
     counts = {part: scaler["spec"].get("replicas") or 0 for part, scaler in held.items()}
-    seeds = {part: min(_seed(spec, part, children), INT32_MAX) for part in missing}
-    creations = [_create(ds, spec, part, seeds[part]) for part in missing]
+    seeds: dict[Part, int] = {}
+    faults: list[str] = []
+    for part in missing:
+        try:
+            seeds[part] = min(_seed(spec, part, children), INT32_MAX)
+        except DecisionError as error:
+            faults.append(f"role {part} gets no scaler: {error}")
+    creations = [_create(ds, spec, part, seed) for part, seed in seeds.items()]
     taken = tuple(part for part in wanted.values() if part in foreign)
     told = [_conflict(ds, spec, part) for part in taken if not _was_told(ds, part)]
-    return Scaling((*deletions, *told, *creations), targets(spec, {**counts, **seeds}), held, taken)
+    asked = targets(spec, {**counts, **seeds})
+    return Scaling((*deletions, *told, *creations), asked, held, taken, tuple(faults))
 
 
 def targets(spec: SetSpec, counts: Mapping[Part, int]) -> Targets:

@@ -110,6 +110,7 @@ class DisaggregatedReconciler:
     ) -> Result:
         errors = [f"slice {number}: {error}" for number, error in failed.items()]
         errors += [f"slice {part.slice}: {part.error}" for part in found.slices if part.error]
+        errors += [found.error] if found.error else []
         causes: list[Exception] = [*failed.values()]
         for plan in (found.scalers, found.status):
             try:

@@ -14,7 +14,7 @@ from lwskit.groups.identity import is_leader
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.errors import InternalError
 from lwskit.runtime.kinds import POD
-from lwskit.runtime.objects import Obj, annotations_of, is_deleting, is_true, labels_of, uid_of
+from lwskit.runtime.objects import Obj, annotations_of, condition_of, is_deleting, is_true, labels_of, uid_of
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.interceptors import matching
 from lwskit.testing.observer import Change
@@ -355,3 +355,31 @@ async def test_with_keys_groups_of_the_right_sub_role_go(sets: DisaggregatedSets
     assert await assigned(sets) == {"a": 1, "b": 3}
     assert before.keys() <= (await labels(sets)).keys()
     assert not [pod for pod in await sets.pods() if names.SUBROLE_VICTIM_ANNOTATION in annotations_of(pod)]
+
+
+# What cannot be read --------------------------------------------------------------------------------------------------
+
+
+async def test_a_scaler_whose_seed_cannot_be_read(cluster: TestCluster, sets: DisaggregatedSets):
+    """50 §5 item 6, §16: the status says which part has no count, and all goes on once what was broken is mended."""
+    parts = [{"name": "a", "replicas": 1}, {"name": "b", "scaling": {"mode": "External"}}]
+    await sets.running(role("prefill", None, subRoles=parts), role("decode", 1))
+    child = await sets.child("prefill")
+    key = names.SUBROLE_REPLICAS_ANNOTATION
+    issued = annotations_of(child)[key]
+    await cluster.patch(LEADER_WORKER_SET, child["metadata"]["name"], {"metadata": {"annotations": {key: "{"}}})
+    await cluster.delete(ROLE_SCALER, "chat-prefill-b")
+    await sets.scale_role("decode", 2)
+
+    async def told() -> None:
+        ds = await sets.live()
+        assert ds["status"]["observedGeneration"] == ds["metadata"]["generation"]
+        found = condition_of(ds, names.CONDITION_PROGRESSING) or {}
+        message = names.MESSAGE_TARGETS_UNRESOLVED.format(roles="prefill/b")
+        assert (found.get("reason"), found.get("message")) == (names.REASON_TARGETS_UNRESOLVED, message)
+
+    await cluster.eventually(told)
+    await cluster.patch(LEADER_WORKER_SET, child["metadata"]["name"], {"metadata": {"annotations": {key: issued}}})
+    async with cluster.kubelet.playing():
+        await sets.has_children("0/prefill=2", "0/decode=2")
+    assert await cluster.names(ROLE_SCALER) == ["chat-prefill-b"]
