@@ -229,7 +229,10 @@ def lowest(
     return least
 
 
-@pytest.mark.parametrize("seed", range(2))
+BETWEEN = "where time is real, the manager may look while groups that were given up are still on their way out"
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.virtual_only(BETWEEN))])
 async def test_a_plan_is_what_comes_to_pass(cluster: TestCluster, seed: int) -> None:
     rng, player = random.Random(seed), Player(cluster)
     count = SETS if cluster.embedded else REAL_SETS
