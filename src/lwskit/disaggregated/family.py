@@ -13,10 +13,11 @@ from datetime import datetime
 from lwskit.api import disaggregated_names as names
 from lwskit.api import names as base
 from lwskit.disaggregated import readiness, subrole_groups, subrole_readiness
-from lwskit.disaggregated.decide import named, owned
+from lwskit.disaggregated.decide import Named, named, owned
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET, ROLE_SCALER
 from lwskit.disaggregated.model import Child, Readiness, Snapshot
 from lwskit.disaggregated.readiness import Seen
+from lwskit.disaggregated.revision import resolve
 from lwskit.disaggregated.subrole_groups import NO_PARTITION, Partition
 from lwskit.disaggregated.subroles import OWN_ANNOTATIONS
 from lwskit.groups import spec
@@ -57,6 +58,22 @@ class Family:
     """Events about the set itself, oldest first."""
     blind: str = ""
     """Why no events are known, empty where those that there are were read."""
+    strangers: tuple[Obj, ...] = ()
+    """The other LeaderWorkerSets and scalers of the namespace: an edit may come to need their names."""
+
+    def edited(self, ds: Obj) -> Family:
+        """The family as it is for an edit of its set: with the strangers that have names which `ds` needs."""
+        if resolve(ds, owned(ds, self.children)).must_mark:
+            # A new set is marked before anything is made for it.
+            marks = {**annotations_of(ds), names.REVISION_HASH_VERSION_ANNOTATION: names.HASH_VERSION}
+            ds = {**ds, "metadata": {**ds["metadata"], "annotations": marks}}
+        needed = named(ds, self.children)
+        met = [o for o in self.strangers if o["metadata"]["name"] in _wanted(needed, o)]
+        return replace(
+            self,
+            children=(*self.children, *(o for o in met if is_of(o, LEADER_WORKER_SET))),
+            scalers=(*self.scalers, *(o for o in met if is_of(o, ROLE_SCALER))),
+        )
 
     @property
     def own(self) -> tuple[Child, ...]:
@@ -176,6 +193,10 @@ def _ordinals(pods: Iterable[Obj]) -> set[int]:
     return {int(text) for text in found if text.isascii() and text.isdigit()}
 
 
+def _wanted(needed: Named, obj: Obj) -> Sequence[str]:
+    return needed.scalers if is_of(obj, ROLE_SCALER) else needed.children
+
+
 def of(
     objects: Sequence[Obj], namespace: str, name: str, leaders_of: LeadersOf, workers: WorkerBackend, blind: str = ""
 ) -> Family:
@@ -192,6 +213,7 @@ def of(
         if is_of(o, ROLE_SCALER)
         and (labels_of(o).get(names.NAME_LABEL) == name or o["metadata"]["name"] in needed.scalers)
     )
+    met = {id(o) for o in (*children, *scalers)}
     belongings = Belongings(o for o in objects if o["metadata"].get("namespace") in (None, "", namespace))
     events = sorted((happening(o) for o in here if o.get("kind") == "Event"), key=lambda h: h.time)
     return Family(
@@ -209,4 +231,5 @@ def of(
         },
         happenings=tuple(h for h in events if (h.kind, h.name) == (names.KIND, name)),
         blind=blind,
+        strangers=tuple(o for o in here if id(o) not in met and (is_of(o, LEADER_WORKER_SET) or is_of(o, ROLE_SCALER))),
     )

@@ -62,6 +62,7 @@ def plan(
         )
     old = family.ds
     new = {**new, "metadata": {"uid": "simulated", **new["metadata"]}}
+    family = family.edited(new)
     changed = edits.differences(old, new) if old is not None else []
     played = world(family, new, leaders_of, workers, now)
     before = step(played, "") if old is not None else None

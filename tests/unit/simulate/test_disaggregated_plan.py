@@ -76,6 +76,21 @@ def test_a_slice_more_hides_no_outage() -> None:
     assert told == [f"role {role}: at step 3 no group of it is ready in slice 0" for role in ("prefill", "decode")]
 
 
+def test_a_name_that_only_the_edit_needs_is_taken() -> None:
+    ds = pair(2, 1)
+    edited = with_image(ds, "b")
+    revision = planned(edited, *objects(ds)).revision
+    meta = {"name": f"chat-0-{revision}-decode", "namespace": "ns", "uid": "other"}
+    (loose, *_) = (o for o in objects(ds) if o["kind"] == "LeaderWorkerSet")
+    taken = {**loose, "metadata": meta}
+    report = planned(edited, *objects(ds), taken)
+    assert (report.outcome, "no-decision" in codes(report)) == (Outcome.STALLED, True)
+    created = planned(edited, taken)
+    assert (created.outcome, "no-decision" in codes(created)) == (Outcome.STALLED, True)
+    elsewhere = {**taken, "metadata": {**meta, "name": "another"}}
+    assert planned(edited, *objects(ds), elsewhere).outcome is Outcome.DONE
+
+
 def test_groups_one_after_another() -> None:
     ds = pair(2, 1)
     report = planned(with_image(ds, "b"), *objects(ds), order="lowest-first")
