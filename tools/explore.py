@@ -49,6 +49,7 @@ def one_life(name: str, disturbances: Sequence[str], sample: int | None, seed: i
         options=ClusterOptions(without=frozenset(), nodes=3),
         disturbances=disturbances,
         compared=life.compared(SETTINGS.compared),
+        quiet=life.quiet,
     )
     return explore(life.scenario(), settings, sample=sample, seed=seed)
 

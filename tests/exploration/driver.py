@@ -38,6 +38,11 @@ class Life:
     same_pods: bool = True
     drawn: bool = False
     """Whether its groups are named by keys, which are drawn."""
+    quiet: float = 60.0
+    """Seconds without a change after which it has ended.
+
+    Where watches break again and again one may be closed for a minute; a step may wait for one after the other.
+    """
 
     def compared(self, compared: Compared) -> Compared:
         """What of two of its runs is compared, of what is compared in general."""

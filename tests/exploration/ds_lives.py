@@ -11,6 +11,8 @@ from lwskit.runtime.objects import Obj, labels_of
 from tests.exploration.driver import Driver, Life, template
 
 SET = "d"
+QUIET = 240.0
+"""Seconds: a child's news, its workload's and their pods' may have to come one after the other."""
 
 
 def role(name: str, replicas: int = 2, image: str = "img:v1", *, size: int = 1, **fields: Any) -> Obj:

@@ -14,5 +14,5 @@ SAMPLE = 2
 def test_life(explore: Callable[..., Report], exploration_settings: Settings, life: Life) -> None:
     """Wherever it is disturbed, the same objects are there at the end, made as often."""
     compared = life.compared(exploration_settings.compared)
-    report = explore(life.scenario(), sample=SAMPLE, compared=compared)
+    report = explore(life.scenario(), sample=SAMPLE, compared=compared, quiet=life.quiet)
     assert report.writes
