@@ -345,7 +345,7 @@ KEYED = (ds_keyed_groups, ds_subroles_of_keyed_groups)
 """Lives of groups that are known by keys, which are drawn."""
 
 DS_LIVES = tuple(
-    Life(drive, same_pods=drive not in MIDWAY, drawn=drive in KEYED)
+    Life(drive, same_pods=drive not in MIDWAY, drawn=drive in KEYED, quiet=QUIET)
     for drive in (
         ds_creation,
         ds_creation_in_slices,
