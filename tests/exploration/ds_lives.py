@@ -338,8 +338,9 @@ MIDWAY = (
     ds_a_rollout_that_is_overtaken,
     ds_a_slice_goes_in_a_rollout,
     ds_deletion_in_a_rollout,
+    ds_a_set_of_the_same_name,
 )
-"""Lives in which something is done while a rollout goes on."""
+"""Lives in which something is done while something else goes on."""
 
 KEYED = (ds_keyed_groups, ds_subroles_of_keyed_groups)
 """Lives of groups that are known by keys, which are drawn."""

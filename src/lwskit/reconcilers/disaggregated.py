@@ -119,7 +119,8 @@ class DisaggregatedReconciler:
                 errors.append(str(error))
                 causes.append(error)
             else:
-                if plan is found.status and plan.actions:
+                # One that was refused has not been written: its next try waits for the back-off and not for the pace.
+                if plan is found.status and plan.actions and not results[-1].requeue:
                     self._written[request.key] = self._clock.monotonic()
         if errors:
             # The slices that have not failed wait no longer for it.

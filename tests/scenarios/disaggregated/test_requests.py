@@ -9,8 +9,9 @@ import pytest
 
 from lwskit.api import disaggregated_names as names
 from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.runtime.errors import Conflict
 from lwskit.testing.cluster import TestCluster
-from lwskit.testing.interceptors import Recorded
+from lwskit.testing.interceptors import Recorded, matching
 from tests.scenarios.disaggregated.passing import passed_through
 from tests.scenarios.disaggregated.support import DisaggregatedSets, role, rolling, two_roles, written_about
 from tests.scenarios.disaggregated.test_lifecycle import updated
@@ -129,3 +130,22 @@ async def test_a_rollout_that_waits(cluster: TestCluster, sets: DisaggregatedSet
     assert sum(count for what, count in asked.items() if "events" not in what) == 0, asked
     assert sum(asked.values()) <= 2, asked
     assert (await sets.reasons()).count(names.EVENT_REVISION_DRAIN_BLOCKED) == 1
+
+
+@pytest.mark.virtual_only("its manager is made to hear nothing of the set")
+async def test_statuses_that_are_refused(cluster: TestCluster, sets: DisaggregatedSets):
+    """Where somebody else has just written to the set its status is refused, and tried again ever more seldom."""
+    await sets.running()
+    await sets.settled()
+    await sets.scale_role("prefill", 3)
+    await sets.settled()
+    (connection,) = cluster.interceptors
+    connection.fail(matching("PUT", r"/disaggregatedsets/chat/status$"), Conflict("changed"), times=None)
+    before = len(connection.requests)
+    (revision,) = await sets.revisions()
+    await cluster.kubelet.ready(f"chat-0-{revision}-prefill-1")
+    await cluster.consistently(lambda: None, duration=20)
+    tries = [r for r in connection.requests[before:] if r.verb == "update" and r.request.path.endswith("chat/status")]
+    assert 3 <= len(tries) <= 40, len(tries)
+    connection.clear()
+    await sets.ready()
