@@ -42,6 +42,8 @@ class Seen:
     groups: Counted = field(default=Counted())
     doomed: int = 0
     """How many of the sound ones may still be removed because of a smaller size that was asked for."""
+    exchanges: bool = False
+    """Whether the leader workload is replacing leaders of one template by those of another, so that any may go."""
     leaders: int = 0
     """Leader pods that exist."""
     has_leaving: bool = False
@@ -61,20 +63,25 @@ def of(child: Child, seen: Seen, *, waited: float = 0.0) -> Readiness:
     observed = is_observed(child, seen.workload)
     ready = seen.groups.ready
     unclear = not observed and ready > 0 and child.replicas > 0 and waited < PATIENCE
+    stands = observed and not seen.exchanges
+    # A child that does not get on with an edit of its own template would hold up the rollout that replaces it.
+    stays = stands or (waited >= PATIENCE and (_has_surged(child, seen.workload) or (observed and seen.exchanges)))
     return Readiness(
-        ready=_ready(child, seen, seen.groups, observed or (waited >= PATIENCE and _has_surged(child, seen.workload))),
+        ready=_ready(child, seen, seen.groups, stays),
         known=seen.is_whole and not unclear,
         settled=observed and seen.is_whole and _is_settled(child, seen),
-        parts={name: _ready(child, seen, counted, observed) for name, counted in seen.parts.items()},
+        parts={name: _ready(child, seen, counted, stands) for name, counted in seen.parts.items()},
         unschedulable=seen.unschedulable,
         unschedulable_parts=seen.unschedulable_parts,
     )
 
 
-def _ready(child: Child, seen: Seen, counted: Counted, observed: bool) -> Ready:
+def _ready(child: Child, seen: Seen, counted: Counted, stays: bool) -> Ready:
     if not counted.ready:
         return NONE_READY
-    committed = min(child.replicas, max(0, counted.sound - seen.doomed)) if observed else 0
+    # What exchanges groups keeps so many of them Ready; the rest of those it wants may be any.
+    most = child.replicas - spec.max_unavailable(child.obj) if seen.exchanges else child.replicas
+    committed = min(max(0, most), max(0, counted.sound - seen.doomed)) if stays else 0
     return Ready(counted.ready, committed)
 
 
@@ -84,6 +91,11 @@ def _has_surged(child: Child, workload: LeaderState | None) -> bool:
     if workload is None or spec.is_hashed(child.obj) or workload.replicas <= child.replicas:
         return False
     return is_observed(child, replace(workload, replicas=child.replicas))
+
+
+def is_current(child: Child, seen: Seen) -> bool:
+    """Whether a child's groups are what was asked of it last, so that nobody has to wait for it."""
+    return is_observed(child, seen.workload) and not seen.exchanges
 
 
 def is_observed(child: Child, workload: LeaderState | None) -> bool:
@@ -129,8 +141,8 @@ def _is_sound(groups: Groups, ordinal: int) -> bool:
     return group.ready and not group.exhausted
 
 
-def by_key(pool: PoolState, wanted: int, leaving: int) -> tuple[Counted, int]:
-    """The Ready groups of a child in Hash mode, and how many of them may still be removed.
+def by_key(pool: PoolState, wanted: int, leaving: int) -> tuple[Counted, int, bool]:
+    """The Ready groups of a child in Hash mode, how many of them may still be removed, and whether they are exchanged.
 
     A workload whose leaders all come from one ReplicaSet wants as many of them as it does itself, once it has
     observed what it was asked for. While several ReplicaSets have some it exchanges them, and any may go. `leaving`
@@ -138,8 +150,9 @@ def by_key(pool: PoolState, wanted: int, leaving: int) -> tuple[Counted, int]:
     """
     made = [one for one in pool.made.values() if one.active]
     ready, sound = sum(one.ready for one in pool.made.values()), sum(one.sound for one in made)
-    doomed = sound if len(made) > 1 else max(0, sum(one.active for one in made) - wanted)
-    return Counted(ready, max(0, sound - leaving)), doomed
+    exchanges = len(made) > 1
+    doomed = 0 if exchanges else max(0, sum(one.active for one in made) - wanted)
+    return Counted(ready, max(0, sound - leaving)), doomed, exchanges
 
 
 # Pods that find no node -----------------------------------------------------------------------------------------------

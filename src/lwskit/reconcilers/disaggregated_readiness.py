@@ -58,7 +58,7 @@ class Observer:
 
     def _waited(self, child: Child, seen: Seen) -> float:
         """Seconds that the child has been as it is now without its leader workload having caught up."""
-        if readiness.is_observed(child, seen.workload):
+        if readiness.is_current(child, seen):
             self._waiting.pop(child.uid, None)
             return 0.0
         now = self._clock.monotonic()
@@ -82,14 +82,14 @@ class Observer:
         waiting = readiness.unschedulable(self._without_node(key), self._clock.now())
         if spec.is_hashed(child.obj):
             pool = watches.pool.state_of(key)
-            counted, doomed = readiness.by_key(pool, state.replicas, self._losing_worker(key, leaving))
+            counted, doomed, exchanges = readiness.by_key(pool, state.replicas, self._losing_worker(key, leaving))
             leaders, is_whole = pool.leaders, watches.healthy
         else:
             groups = watches.index.state_of(child.uid)
             row = groups.groups(state.revision, spec.size(child.obj) == 1)
             # Those of a surge of the child's own are the last ones, and go when it is over.
             staying = backend.ordinals(workload)[: child.replicas]
-            counted, doomed = readiness.by_ordinal(row, staying, _ordinals(leaving)), 0
+            counted, doomed, exchanges = readiness.by_ordinal(row, staying, _ordinals(leaving)), 0, False
             leaders = len(groups.flags) - groups.flags.count(0) + len(groups.strays)
             is_whole = watches.healthy and watches.index.knows(child.uid) and not watches.ownerless(key)
         partition = self.partitions.of(child.obj)
@@ -98,6 +98,7 @@ class Observer:
             is_whole=is_whole,
             groups=counted,
             doomed=doomed,
+            exchanges=exchanges,
             leaders=leaders,
             has_leaving=bool(leaving),
             parts=subrole_readiness.counted(partition) if partition is not None else {},

@@ -15,21 +15,23 @@ from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import Obj, is_deleting, is_true, labels_of
 from lwskit.testing.observer import Observer
 from tests.scenarios.disaggregated.support import DisaggregatedSets, replicas_of, revision_of
+from tests.scenarios.world import image_of
 
 Stand = dict[str, dict[str, int]]
 """The groups that children ask for, by revision and role."""
 
 
 @asynccontextmanager
-async def ready_but(sets: DisaggregatedSets, *revisions: str, ending: str = "") -> AsyncIterator[None]:
-    """Inside the block all pods become ready soon after they appear, but those of these revisions, and those whose
-    name has that ending."""
+async def ready_but(sets: DisaggregatedSets, *revisions: str, ending: str = "", image: str = "") -> AsyncIterator[None]:
+    """Inside the block all pods become ready soon after they appear, but those of these revisions or of that image, and
+    those whose name has that ending."""
 
     async def play() -> None:
         while True:
             for pod in await sets.cluster.list(POD):
                 name = pod["metadata"]["name"]
-                is_spared = labels_of(pod).get(names.REVISION_LABEL) in revisions or (ending and name.endswith(ending))
+                is_spared = labels_of(pod).get(names.REVISION_LABEL) in revisions or image_of(pod) == image
+                is_spared = is_spared or (ending and name.endswith(ending))
                 if is_spared or is_deleting(pod) or is_true(pod, "Ready") or pod["spec"].get("schedulingGates"):
                     continue
                 try:

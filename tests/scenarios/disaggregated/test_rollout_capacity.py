@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lwskit.api import disaggregated_names as names
-from lwskit.api.names import GROUP_INDEX_LABEL
+from lwskit.api.names import GROUP_IDENTITIES
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.client.requests import PatchType
 from lwskit.runtime.clock import rfc3339
@@ -14,6 +14,7 @@ from lwskit.runtime.objects import labels_of
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.disaggregated.rollouts import finished, newest, ready_but, stand_of, stands
 from tests.scenarios.disaggregated.support import DisaggregatedSets, rolling, two_roles
+from tests.scenarios.world import image_of
 
 BOOTSTRAP = (
     "Created one bootstrap replica for roles [prefill] without a free maxSurge slot to preserve revision completeness"
@@ -81,16 +82,22 @@ async def test_capacity_is_released_after_a_minute_without_a_node(cluster: TestC
 
 
 @pytest.mark.virtual_only("what is not observed is waited for at each step")
-async def test_a_child_that_somebody_has_edited_holds_up_no_rollout(cluster: TestCluster, sets: DisaggregatedSets):
+@pytest.mark.parametrize("identity", GROUP_IDENTITIES)
+async def test_a_child_that_somebody_has_edited_holds_up_no_rollout(
+    cluster: TestCluster, sets: DisaggregatedSets, identity: str
+):
     """50 §7.5: its own rolling update has a surge that never starts, and the groups that serve are drained even so."""
-    await sets.running(*two_roles(2, 1, spec=rolling(1, 0)))
+    await sets.running(*two_roles(2, 1, spec={**rolling(1, 0), "groupIdentity": identity}))
     child = await sets.child("prefill")
     template = child["spec"]["leaderWorkerTemplate"]
     template["workerTemplate"]["spec"]["containers"][0]["image"] = "img:bad"
     name = child["metadata"]["name"]
     await cluster.patch(LEADER_WORKER_SET, name, {"spec": {"leaderWorkerTemplate": template}})
-    first = labels_of(child)[names.REVISION_LABEL]
-    async with ready_but(sets, ending="prefill-2"):
-        await cluster.eventually(lambda: _one(cluster, f"{names.REVISION_LABEL}={first},{GROUP_INDEX_LABEL}=2"))
+
+    async def surged() -> None:
+        assert [pod for pod in await cluster.list(POD) if image_of(pod) == "img:bad"]
+
+    async with ready_but(sets, image="img:bad"):
+        await cluster.eventually(surged)
         await sets.set_image("img:v2")
-        await finished(sets, await newest(sets, first))
+        await finished(sets, await newest(sets, labels_of(child)[names.REVISION_LABEL]))

@@ -139,25 +139,37 @@ def test_groups_with_ordinals_that_go_are_ready_but_not_sound() -> None:
 # Hash mode ------------------------------------------------------------------------------------------------------------
 
 
-def counted(*pods: Obj, wanted: int, leaving: int = 0) -> tuple[Counted, int]:
+def counted(*pods: Obj, wanted: int, leaving: int = 0) -> tuple[Counted, int, bool]:
     return readiness.by_key(pool_of(*pods).state_of(KEY), wanted, leaving)
 
 
 def test_leaders_that_go_are_ready_but_not_sound() -> None:
     pods = [leader(1), leader(2, leaving=True), leader(3, exhausted=True), leader(4, ready=False), leader(5), worker(5)]
-    assert counted(*pods, wanted=4) == ((4, 2), 0)
-    assert counted(*pods, wanted=4, leaving=1) == ((4, 1), 0)
+    assert counted(*pods, wanted=4) == ((4, 2), 0, False)
+    assert counted(*pods, wanted=4, leaving=1) == ((4, 1), 0, False)
 
 
 def test_as_many_leaders_may_go_as_there_are_more_than_wanted() -> None:
     """Which ones is for the ReplicaSet to choose: the Ready ones, as far as anybody can tell."""
-    assert counted(leader(1), leader(2), leader(3, ready=False), wanted=2) == ((2, 2), 1)
-    assert counted(leader(1), leader(2, leaving=True), wanted=1) == ((2, 1), 0)
+    assert counted(leader(1), leader(2), leader(3, ready=False), wanted=2) == ((2, 2), 1, False)
+    assert counted(leader(1), leader(2, leaving=True), wanted=1) == ((2, 1), 0, False)
 
 
-def test_leaders_of_several_replica_sets_may_all_go() -> None:
-    assert counted(leader(1), leader(2, maker="other"), wanted=2) == ((2, 2), 2)
-    assert counted(leader(1), leader(2, maker="other", leaving=True), wanted=1) == ((2, 1), 0)
+def test_leaders_of_several_replica_sets_are_exchanged() -> None:
+    assert counted(leader(1), leader(2, maker="other"), wanted=1) == ((2, 2), 0, True)
+    assert counted(leader(1), leader(2, maker="other", leaving=True), wanted=1) == ((2, 1), 0, False)
+
+
+def test_what_is_exchanged_is_counted_on_only_if_that_does_not_get_on() -> None:
+    """Then as many may go as the child lets be unavailable, by default one; its parts are not told apart there."""
+    what = seen(groups=Counted(3, 3), exchanges=True, parts={"a": Counted(3, 3)})
+    early, late = (readiness.of(child(), what, waited=s) for s in (0.0, readiness.PATIENCE))
+    assert (early.known, early.ready) == (True, Ready(3, 0))
+    assert (late.known, late.ready) == (True, Ready(3, 2))
+    assert late.parts == {"a": Ready(3, 0)}
+    assert readiness.of(child(observedGeneration=1), what, waited=readiness.PATIENCE).ready == Ready(3, 0)
+    assert not readiness.is_current(child(), what)
+    assert readiness.is_current(child(), seen())
 
 
 # Pods without a node --------------------------------------------------------------------------------------------------
