@@ -125,18 +125,20 @@ def _seen(
     waiting = readiness.unschedulable(scene.pods, now)
     if spec.is_hashed(child.obj):
         pool = scene.pool
-        counted, doomed = readiness.by_key(pool, state.replicas, _losing(led, leaving))
+        counted, doomed, exchanges = readiness.by_key(pool, state.replicas, _losing(led, leaving))
         count = pool.leaders
     else:
         groups = scene.state(leaders, workers)
         row = groups.groups(state.revision, spec.size(child.obj) == 1)
-        counted, doomed = readiness.by_ordinal(row, leaders.ordinals(workload), _ordinals(leaving)), 0
+        staying = leaders.ordinals(workload)[: child.replicas]
+        counted, doomed, exchanges = readiness.by_ordinal(row, staying, _ordinals(leaving)), 0, False
         count = len(groups.flags) - groups.flags.count(0) + len(groups.strays)
     return Seen(
         workload=state,
         is_whole=all(controller_of(pod) is not None for pod in led),
         groups=counted,
         doomed=doomed,
+        exchanges=exchanges,
         leaders=count,
         has_leaving=bool(leaving),
         parts=subrole_readiness.counted(partition) if partition is not None else {},
