@@ -89,9 +89,12 @@ def find(scene: Scene, told: Known, leader: Obj, newest: str, now: datetime) -> 
 def _before(
     recreated: Sequence[tuple[datetime, str, str]], born: datetime | None, let_in: datetime | None
 ) -> tuple[datetime, str, str] | None:
-    """The recreation that made room for a leader: the nearest to when it was made, or the last before it was let in."""
+    """The recreation that made room for a leader: the nearest to when it was made, or the last before it was let in.
+
+    None comes after the leader was let in, which is told more finely than its birth.
+    """
     if born is not None:
-        near = [r for r in recreated if _apart(r[0], born) <= _AT_ONCE]
+        near = [r for r in recreated if _apart(r[0], born) <= _AT_ONCE and (let_in is None or r[0] <= let_in)]
         return min(reversed(near), key=lambda r: _apart(r[0], born), default=None)
     if let_in is None:
         return None

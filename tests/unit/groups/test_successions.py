@@ -74,12 +74,22 @@ def test_from_leader_to_leader() -> None:
     assert run.is_loop(NOW)
 
 
+def precisely(what: Happening, seconds: float) -> Happening:
+    return replace(what, time=(NOW - timedelta(seconds=seconds)).isoformat())
+
+
+def test_leaders_that_were_there_before_a_recreation_follow_none() -> None:
+    """Three groups that are recreated once each within a second: who was let in before did not come for it."""
+    happenings = [creation(f"x-rs-{n}", 10) for n in (1, 2, 3)]
+    happenings += [precisely(admission(f"x-rs-{n}", 10), 9.9) for n in (1, 2, 3)]
+    happenings += [precisely(recreation(f"x-rs-{n}", 9, f"x-{n}-1"), 9.7 - n / 10) for n in (1, 2, 3)]
+    run = found(*happenings, precisely(admission("x-rs-9", 9), 9.35), born=10)
+    assert run is not None
+    assert run.count == 1
+
+
 def test_births_are_told_in_whole_seconds() -> None:
     """A leader that came at the end of a second is told to have come at its beginning, nearer to an earlier one."""
-
-    def precisely(what: Happening, seconds: float) -> Happening:
-        return replace(what, time=(NOW - timedelta(seconds=seconds)).isoformat())
-
     run = found(
         creation("x-rs-1", 14),
         precisely(recreation("x-rs-1", 13, "x-1-1"), 13.749),
