@@ -137,15 +137,21 @@ def _halfway(steps: list[Pair]) -> set[Pair]:
 
 
 async def test_a_foreground_deletion_ends(cluster: TestCluster, sets: DisaggregatedSets):
-    """The set goes last, nothing is made for it any more, and its scaler goes with it."""
+    """Nothing is made for it any more, and its children and scalers go with it.
+
+    It need not go last: its children do not block its deletion (50 §3).
+    """
     await sets.running(role("prefill", 1), role("decode", mode=names.SCALING_EXTERNAL))
+
+    async def gone() -> None:
+        for kind in (DISAGGREGATED_SET, LEADER_WORKER_SET, ROLE_SCALER):
+            assert await cluster.names(kind) == []
+
     async with cluster.observe(LEADER_WORKER_SET) as observer, cluster.observe(ROLE_SCALER) as scalers:
         await cluster.delete(DISAGGREGATED_SET, "chat", "Foreground")
-        await cluster.eventually(lambda: cluster.gone(DISAGGREGATED_SET, "chat"))
+        await cluster.eventually(gone)
     assert not observer.born
     assert not scalers.born
-    assert await cluster.names(LEADER_WORKER_SET) == []
-    assert await cluster.names(ROLE_SCALER) == []
 
 
 async def test_a_set_that_is_made_again_has_children_of_its_own(cluster: TestCluster, sets: DisaggregatedSets):
