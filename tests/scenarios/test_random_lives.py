@@ -17,7 +17,7 @@ from tests.scenarios.ordinal_life import OrdinalLife
 from tests.scenarios.ordinals import OrdinalWorld
 from tests.scenarios.support import Sets
 
-SEEDS = seeds(12)
+SEEDS = seeds(8)
 
 pytestmark = pytest.mark.virtual_only(
     "minutes of a set's life, nodes that go, and a manager that dies at chosen moments"

@@ -21,7 +21,7 @@ from tests.scenarios.nodes import Nodes
 from tests.scenarios.support import Sets
 from tests.scenarios.world import History
 
-SEEDS = seeds(4)
+SEEDS = seeds(3)
 STEPS = 25
 
 pytestmark = pytest.mark.virtual_only("an hour of a set's life, and a manager that dies at chosen moments")

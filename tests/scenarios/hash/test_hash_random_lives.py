@@ -17,7 +17,7 @@ from tests.scenarios.hash.support import HashSets
 from tests.scenarios.life import seeds
 from tests.scenarios.living import OPTIONS, live, living, repeats, telling
 
-SEEDS = seeds(8)
+SEEDS = seeds(5)
 
 pytestmark = pytest.mark.virtual_only(
     "minutes of a set's life, nodes that go, and a manager that dies at chosen moments"
