@@ -203,10 +203,7 @@ class TestCluster:
                 for o in await self.list(kind)
             ]
 
-        # A version that has changed and changed again is another one, so a look now and then misses nothing; on a real
-        # cluster each costs requests that others wait behind.
-        interval = 0.1 if self.embedded else self.options.quiet / 5
-        await settled(snapshot, self.options.quiet, self.timeout, interval=interval)
+        await settled(snapshot, self.options.quiet, self.timeout)
 
     async def get(self, kind: Kind, name: str) -> Obj:
         """An object of the namespace. Raises NotFound."""
