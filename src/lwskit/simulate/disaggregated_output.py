@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any
 
+from lwskit.simulate import wording
 from lwskit.simulate.disaggregated_edit import Verdict
 from lwskit.simulate.disaggregated_report import NOTHING, Report, Skew
 from lwskit.simulate.disaggregated_rollout import Place, Step
-from lwskit.simulate.report import REFUSED, Outcome
-
-_SHOWN: Final = 5
-_CUT: Final = 60
-"""Steps of a long plan that are shown: the first and the last."""
+from lwskit.simulate.report import Outcome
+from lwskit.simulate.wording import capacity, counted, more
 
 
 def text(report: Report) -> Iterator[str]:
     """Lines for people."""
     yield f"{report.namespace}/{report.name}: {headline(report)}"
-    if report.changed:
-        more = len(report.changed) - _SHOWN
-        yield "  changed: " + ", ".join(report.changed[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    yield from wording.changed(report.changed)
     if report.steps:
         yield f"  assumed: {report.assumed}"
         for alike in _alike(report):
@@ -36,9 +32,7 @@ def text(report: Report) -> Iterator[str]:
             yield f"  widest skew: {_skew(report, report.skew)}"
         yield f"  at the peak: {_peak(report)}"
         yield f"  end: {'all groups are ready and as asked for' if report.outcome is Outcome.DONE else 'it stalls'}"
-    for notice in report.notices:
-        yield f"  {'refused' if notice.code == REFUSED else 'note'}: {notice.message} [{notice.code}]"
-        yield from (f"    {hint}" for hint in notice.hints)
+    yield from wording.notices(report.notices)
 
 
 def headline(report: Report) -> str:
@@ -48,13 +42,13 @@ def headline(report: Report) -> str:
         case Verdict.REFUSED:
             return "the API server refuses it"
         case Verdict.CREATES:
-            return f"creates the set with {_groups(report.wanted)} of {_roles(report)}"
+            return f"creates the set with {counted(report.wanted, 'group')} of {_roles(report)}"
         case Verdict.ROLLS:
             before = f"{report.revision_before} → " if report.revision_before else ""
             return f"rolls all roles: revision {before}{report.revision}"
         case Verdict.SCALES:
             before = report.before.groups if report.before is not None else 0
-            return f"scales from {before} to {_groups(report.wanted)}; no rollout"
+            return f"scales from {before} to {counted(report.wanted, 'group')}; no rollout"
         case Verdict.NEXT_REVISION:
             return f"applies to what is made later, at the next revision; {going or 'no group is touched now'}"
         case Verdict.IN_PLACE:
@@ -68,16 +62,7 @@ def headline(report: Report) -> str:
 
 
 def _roles(report: Report) -> str:
-    count = len({place.part.role for place in report.desired})
-    return f"{count} role{'' if count == 1 else 's'}"
-
-
-def _groups(count: int) -> str:
-    return f"{count} group{'' if count == 1 else 's'}"
-
-
-def _pods(count: int) -> str:
-    return f"{count} pod{'' if count == 1 else 's'}"
+    return counted(len({place.part.role for place in report.desired}), "role")
 
 
 def _alike(report: Report) -> list[list[int]]:
@@ -96,16 +81,10 @@ def _slices(alike: Sequence[int]) -> str:
 def _table(report: Report, index: int) -> Iterator[str]:
     parts = report.parts
     header = ("step", "after", *(str(part) for part in parts), "")
-    rows: list[tuple[str, ...]] = [header]
-    if report.before is not None:
-        rows.append(_row("", "", report, report.before, index))
+    rows = [_row("", "", report, report.before, index)] if report.before is not None else []
     rows += [_row(str(n), one.after, report, one, index) for n, one in enumerate(report.steps, 1)]
-    if len(rows) > _CUT + 2:
-        left = (f"… {len(rows) - 1 - _CUT} more", *("" for _ in header[1:]))
-        rows = [*rows[: _CUT // 2 + 1], left, *rows[-_CUT // 2 :]]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+    # The first row is how things are now.
+    return wording.table(header, rows, other=1)
 
 
 def _row(number: str, after: str, report: Report, one: Step, index: int) -> tuple[str, ...]:
@@ -121,9 +100,9 @@ def _row(number: str, after: str, report: Report, one: Step, index: int) -> tupl
 def _children(one: Step) -> Iterator[str]:
     """What becomes of children, for all slices."""
     if one.made:
-        yield f"makes {len(one.made)} LeaderWorkerSet{'' if len(one.made) == 1 else 's'}"
+        yield f"makes {counted(len(one.made), 'LeaderWorkerSet')}"
     if one.gone:
-        yield f"deletes {len(one.gone)} LeaderWorkerSet{'' if len(one.gone) == 1 else 's'}"
+        yield f"deletes {counted(len(one.gone), 'LeaderWorkerSet')}"
 
 
 def _lowest(report: Report) -> Iterator[str]:
@@ -149,11 +128,10 @@ def _peak(report: Report) -> str:
     peak, before = report.peak, report.before
     if peak is None:
         return "nothing"
-    there = f"{_groups(peak.groups)}, {_pods(peak.pods)}"
+    there = capacity(peak.groups, peak.pods)
     if before is None or (peak.groups, peak.pods) == (before.groups, before.pods):
         return there if before is None else f"{there}, as now"
-    more = peak.groups - before.groups, peak.pods - before.pods
-    return f"{there}: {_groups(more[0])} and {_pods(more[1])} more than now"
+    return f"{there}: {more(peak.groups - before.groups, peak.pods - before.pods)}"
 
 
 def as_data(report: Report) -> dict[str, Any]:
@@ -196,7 +174,7 @@ def as_data(report: Report) -> dict[str, Any]:
             }
             for number, one in enumerate(report.steps, 1)
         ],
-        "notices": [{"code": n.code, "message": n.message, "hints": list(n.hints)} for n in report.notices],
+        "notices": wording.notices_as_data(report.notices),
     }
 
 

@@ -6,27 +6,24 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from lwskit.groups.hold import numbered
+from lwskit.simulate import wording
 from lwskit.simulate.edit import Verdict
 from lwskit.simulate.hashed_rollout import HashStep
-from lwskit.simulate.report import REFUSED, Outcome, Report
+from lwskit.simulate.report import Outcome, Report
 from lwskit.simulate.rollout import Step
+from lwskit.simulate.wording import capacity, counted, more
 
 _HEADER: Final = ("step", "after", "partition", "replicas", "down", "up", "removed", "ready", "groups", "pods")
 _HASH_HEADER: Final = ("step", "after", "down", "made", "let in", "waiting", "ready", "groups", "pods")
 _GOES_ON: Final = "what goes on already:"
-_SHOWN: Final = 5
 _NAMED: Final = 2
 """Groups of a step of a set in Hash mode that are named one by one."""
-_CUT: Final = 60
-"""Steps of a long plan that are shown: the first and the last."""
 
 
 def text(report: Report) -> Iterator[str]:
     """Lines for people."""
     yield f"{report.namespace}/{report.name}: {headline(report)}"
-    if report.changed:
-        more = len(report.changed) - _SHOWN
-        yield "  changed: " + ", ".join(report.changed[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    yield from wording.changed(report.changed)
     if report.all_steps:
         yield f"  assumed: {report.assumed}"
         yield ""
@@ -37,9 +34,7 @@ def text(report: Report) -> Iterator[str]:
             yield f"  if no group becomes ready: {report.at_worst} of {report.replicas} stay ready"
         yield f"  at the peak: {_capacity(report)}"
         yield f"  end: {_end(report)}"
-    for notice in report.notices:
-        yield f"  {'refused' if notice.code == REFUSED else 'note'}: {notice.message} [{notice.code}]"
-        yield from (f"    {hint}" for hint in notice.hints)
+    yield from wording.notices(report.notices)
 
 
 def as_data(report: Report) -> dict[str, Any]:
@@ -56,7 +51,7 @@ def as_data(report: Report) -> dict[str, Any]:
         "replicas": report.replicas,
         **_numbers(report),
         "steps": [_step(number, step) for number, step in enumerate(report.all_steps, 1)],
-        "notices": [{"code": n.code, "message": n.message, "hints": list(n.hints)} for n in report.notices],
+        "notices": wording.notices_as_data(report.notices),
     }
 
 
@@ -81,14 +76,14 @@ def headline(report: Report) -> str:
         case Verdict.REFUSED:
             return "the API server refuses it"
         case Verdict.CREATES:
-            return f"creates the set with {_groups(report.replicas)}"
+            return f"creates the set with {counted(report.replicas, 'group')}"
         case Verdict.ROLLS:
-            return f"makes {report.rolled} of {_groups(report.replicas)} anew"
+            return f"makes {report.rolled} of {counted(report.replicas, 'group')} anew"
         case Verdict.SCALES:
             before = report.groups_before if report.wanted_before is None else report.wanted_before
-            return f"scales from {before} to {_groups(report.replicas)}"
+            return f"scales from {before} to {counted(report.replicas, 'group')}"
         case Verdict.RESTARTS:
-            return f"{report.restarts_as} {report.restarted}, one of {_groups(report.replicas)}"
+            return f"{report.restarts_as} {report.restarted}, one of {counted(report.replicas, 'group')}"
         case Verdict.METADATA:
             return f"metadata only; {_meanwhile(report, 'no pod is touched')}"
         case Verdict.NEXT_RESTART:
@@ -105,22 +100,14 @@ def _meanwhile(report: Report, at_rest: str) -> str:
     return _GOES_ON if moved else at_rest
 
 
-def _groups(count: int) -> str:
-    return f"{count} group{'' if count == 1 else 's'}"
-
-
-def _pods(count: int) -> str:
-    return f"{count} pod{'' if count == 1 else 's'}"
-
-
 def _floor(report: Report) -> str:
     return f"; replicas − maxUnavailable is {report.floor}" if report.floor is not None else ""
 
 
 def _capacity(report: Report) -> str:
     groups, pods = report.peak_groups - report.groups_before, report.peak_pods - report.pods_before
-    there = f"{_groups(report.peak_groups)}, {_pods(report.peak_pods)}"
-    return f"{there}: {_groups(groups)} and {_pods(pods)} more than now" if groups or pods else f"{there}, as now"
+    there = capacity(report.peak_groups, report.peak_pods)
+    return f"{there}: {more(groups, pods)}" if groups or pods else f"{there}, as now"
 
 
 def _end(report: Report) -> str:
@@ -135,13 +122,7 @@ def _end(report: Report) -> str:
 
 def _table(steps: Sequence[Step | HashStep]) -> Iterator[str]:
     header = _HASH_HEADER if isinstance(steps[0], HashStep) else _HEADER
-    rows = [header, *(_row(number, step) for number, step in enumerate(steps, 1))]
-    if len(rows) > _CUT + 1:
-        left = (f"… {len(rows) - 1 - _CUT} more", *("" for _ in header[1:]))
-        rows = [*rows[: _CUT // 2 + 1], left, *rows[-_CUT // 2 :]]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+    return wording.table(header, [_row(number, step) for number, step in enumerate(steps, 1)])
 
 
 def _row(number: int, step: Step | HashStep) -> tuple[str, ...]:
