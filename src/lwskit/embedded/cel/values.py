@@ -6,6 +6,7 @@ Booleans, whole numbers of 64 bits, fractions, texts, bytes and null are Python'
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,16 +68,16 @@ class Optional:
 NONE = Optional()
 
 
-class Opaque:
+class Opaque(ABC):
     """A value of a library's type; such values are equal if their `identity` is."""
 
     __slots__ = ()
     type_name = ""
 
     @property
+    @abstractmethod
     def identity(self) -> Any:
         """What makes two of them the same."""
-        raise NotImplementedError
 
 
 class Map:
