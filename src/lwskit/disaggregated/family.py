@@ -6,25 +6,23 @@ What a running manager knows from its watches is read here from the objects them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from lwskit.api import disaggregated_names as names
-from lwskit.api import names as base
-from lwskit.disaggregated import readiness, subrole_groups, subrole_readiness
+from lwskit.disaggregated import readiness, sight
 from lwskit.disaggregated.decide import Named, named, owned
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET, ROLE_SCALER
 from lwskit.disaggregated.model import Child, Readiness, Snapshot
 from lwskit.disaggregated.readiness import Seen
 from lwskit.disaggregated.revision import resolve
-from lwskit.disaggregated.subrole_groups import NO_PARTITION, Partition
-from lwskit.disaggregated.subroles import OWN_ANNOTATIONS
+from lwskit.disaggregated.subrole_groups import Partition
 from lwskit.groups import spec
 from lwskit.groups.belongings import Belongings
-from lwskit.groups.identity import is_leader, parse_ordinal
+from lwskit.groups.identity import is_leader
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.groups.pool import facts_of, group_name
+from lwskit.groups.pool import group_name
 from lwskit.groups.ports import LeaderBackend, WorkerBackend
 from lwskit.groups.scene import Happening, Scene, happening
 from lwskit.groups.scene import of as scene_of
@@ -32,10 +30,8 @@ from lwskit.runtime.objects import (
     Obj,
     annotations_of,
     controller_of,
-    is_controlled_by,
     is_deleting,
     is_of,
-    is_true,
     labels_of,
 )
 
@@ -116,83 +112,30 @@ def _seen(
     now: datetime,
     partition: Partition | None,
 ) -> Seen:
-    workload = _workload(scene, child)
+    workload = sight.workload_of(child.obj, scene.workload)
     led = [pod for pod in scene.pods if is_leader(pod)]
     if workload is None:
         return Seen(is_whole=not any(not is_deleting(pod) for pod in led))
-    leaving = [pod for pod in scene.pods if is_deleting(pod)]
-    state = leaders.observe(workload)
-    waiting = readiness.unschedulable(scene.pods, now)
-    if spec.is_hashed(child.obj):
-        pool = scene.pool
-        counted, doomed, exchanges = readiness.by_key(pool, state.replicas, _losing(led, leaving))
-        count = pool.leaders
-    else:
-        groups = scene.state(leaders, workers)
-        row = groups.groups(state.revision, spec.size(child.obj) == 1)
-        staying = leaders.ordinals(workload)[: child.replicas]
-        counted, doomed, exchanges = readiness.by_ordinal(row, staying, _ordinals(leaving)), 0, False
-        count = len(groups.flags) - groups.flags.count(0) + len(groups.strays)
-    return Seen(
-        workload=state,
+    return sight.seen(
+        child,
+        leaders.observe(workload),
+        scene.pool if spec.is_hashed(child.obj) else scene.state(leaders, workers),
+        ordinals=leaders.ordinals(workload),
         is_whole=all(controller_of(pod) is not None for pod in led),
-        groups=counted,
-        doomed=doomed,
-        exchanges=exchanges,
-        leaders=count,
-        has_leaving=bool(leaving),
-        parts=subrole_readiness.counted(partition) if partition is not None else {},
-        unschedulable=bool(waiting),
-        unschedulable_parts=subrole_readiness.unschedulable(partition, waiting) if partition else frozenset(),
+        leaving=[pod for pod in scene.pods if is_deleting(pod)],
+        waiting=readiness.unschedulable(scene.pods, now),
+        leaders_of=lambda group: [pod for pod in led if group_name(pod) == group],
+        partition=partition,
     )
-
-
-def _workload(scene: Scene, child: Child) -> Obj | None:
-    workload = scene.workload
-    if workload is None or not is_controlled_by(workload, LEADER_WORKER_SET, child.uid):
-        return None
-    return workload
 
 
 def partition_of(scene: Scene, leaders: LeaderBackend, workers: WorkerBackend) -> Partition | None:
     """The groups of a child that is divided among sub-roles; None for one that is not."""
     lws = scene.lws
-    if lws is None or annotations_of(lws).keys().isdisjoint(OWN_ANNOTATIONS):
+    if lws is None or not sight.is_divided(lws):
         return None
-    workload = _workload(scene, Child.of(lws))
-    if workload is None:
-        return NO_PARTITION if spec.is_hashed(lws) else Partition(ordinals=())
-    if spec.is_hashed(lws):
-        return Partition(subrole_groups.read(scene.pods, _serves))
-    state = leaders.observe(workload)
-    groups = scene.state(leaders, workers).groups(state.revision, spec.size(lws) == 1)
-
-    def is_ready(leader: Obj) -> bool:
-        return groups[parse_ordinal(leader["metadata"]["name"])[1]].ready
-
-    return Partition(subrole_groups.read(scene.pods, is_ready), leaders.ordinals(workload))
-
-
-def _serves(leader: Obj) -> bool:
-    """Whether the group of a leader in Hash mode is ready: its own condition waits for the workers."""
-    return (leader.get("status") or {}).get("phase") == "Running" and is_true(leader, "Ready")
-
-
-def _losing(led: Iterable[Obj], leaving: Iterable[Obj]) -> int:
-    """How many sound groups in Hash mode have a worker that is being deleted."""
-    losing = {group_name(pod) for pod in leaving if not is_leader(pod)}
-    return sum(group_name(pod) in losing and _is_sound(pod) for pod in led)
-
-
-def _is_sound(leader: Obj) -> bool:
-    facts = facts_of(leader)
-    return facts.ready and facts.alive and bool(facts.maker)
-
-
-def _ordinals(pods: Iterable[Obj]) -> set[int]:
-    """The ordinals of the groups that pods belong to."""
-    found = (labels_of(pod).get(base.GROUP_INDEX_LABEL, "") for pod in pods)
-    return {int(text) for text in found if text.isascii() and text.isdigit()}
+    workload = sight.workload_of(lws, scene.workload)
+    return sight.partition_of(lws, leaders, workload, scene.pods, lambda: scene.state(leaders, workers))
 
 
 def _wanted(needed: Named, obj: Obj) -> Sequence[str]:

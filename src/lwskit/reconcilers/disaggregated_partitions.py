@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from lwskit.disaggregated import subrole_groups
-from lwskit.disaggregated.subrole_groups import NO_PARTITION, Partition
-from lwskit.disaggregated.subroles import OWN_ANNOTATIONS
-from lwskit.groups import ownership, spec
-from lwskit.groups.identity import parse_ordinal
-from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.disaggregated import sight
+from lwskit.disaggregated.subrole_groups import Partition
+from lwskit.groups import ownership
 from lwskit.reconcilers.watches import BY_SET, Watches
-from lwskit.runtime.objects import Key, Obj, annotations_of, is_controlled_by, is_true, key_of, uid_of
+from lwskit.runtime.objects import Key, Obj, key_of, uid_of
 
 
 class Partitions:
@@ -40,7 +37,7 @@ class Partitions:
 
     def of(self, lws: Obj) -> Partition | None:
         """The groups of one child; None for one that is not divided."""
-        if annotations_of(lws).keys().isdisjoint(OWN_ANNOTATIONS):
+        if not sight.is_divided(lws):
             return None
         known = self._known.get(key_of(lws))
         if known is not None and known[0] == uid_of(lws):
@@ -57,28 +54,14 @@ class Partitions:
     def _read(self, lws: Obj) -> Partition:
         key, watches = key_of(lws), self._watches
         backend = watches.backends.leaders_of(lws)
-        workload = watches.workloads[backend.kind].store.get(key)
-        if workload is None or not is_controlled_by(workload, LEADER_WORKER_SET, uid_of(lws)):
-            return NO_PARTITION if spec.is_hashed(lws) else Partition(ordinals=())
+        workload = sight.workload_of(lws, watches.workloads[backend.kind].store.get(key))
         pods = watches.pods.store.by_index(BY_SET, key.name, key.namespace)
-        if spec.is_hashed(lws):
-            return Partition(subrole_groups.read(pods, _serves))
-        revision = backend.observe(workload).revision
-        return Partition(subrole_groups.read(pods, self._by_ordinal(lws, revision)), backend.ordinals(workload))
-
-    def _by_ordinal(self, lws: Obj, revision: str) -> Callable[[Obj], bool]:
-        """Whether the group of a leader in Ordinal mode is ready, as the group index has it."""
-        index = self._watches.index
-        groups = index.state_of(uid_of(lws)).groups(revision, spec.size(lws) == 1)
-
-        def is_ready(leader: Obj) -> bool:
-            if index.set_of(uid_of(leader)) != uid_of(lws):
-                return False
-            return groups[parse_ordinal(leader["metadata"]["name"])[1]].ready
-
-        return is_ready
-
-
-def _serves(leader: Obj) -> bool:
-    """Whether the group of a leader in Hash mode is ready: its own condition waits for the workers."""
-    return (leader.get("status") or {}).get("phase") == "Running" and is_true(leader, "Ready")
+        uid, index = uid_of(lws), watches.index
+        return sight.partition_of(
+            lws,
+            backend,
+            workload,
+            pods,
+            lambda: index.state_of(uid),
+            lambda leader: index.set_of(uid_of(leader)) == uid,
+        )

@@ -8,18 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lwskit.api import disaggregated_names as names
-from lwskit.api import names as lws
-from lwskit.disaggregated import readiness, subrole_readiness
+from lwskit.disaggregated import readiness, sight
 from lwskit.disaggregated.model import Child, Readiness
 from lwskit.disaggregated.readiness import Seen
 from lwskit.groups import ownership, spec
 from lwskit.groups.identity import is_leader
-from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.groups.pool import facts_of, group_name
 from lwskit.reconcilers.disaggregated_partitions import Partitions
 from lwskit.reconcilers.watches import BY_GROUP, BY_SET, Watches
 from lwskit.runtime.clock import Clock
-from lwskit.runtime.objects import Key, Obj, generation_of, is_controlled_by, is_deleting, key_of, labels_of, uid_of
+from lwskit.runtime.objects import Key, Obj, generation_of, is_deleting, key_of, labels_of, uid_of
 
 LEAVING = "disaggregated-leaving"
 """The index of pods of children that are being deleted, by child."""
@@ -73,37 +70,22 @@ class Observer:
     def _seen(self, child: Child) -> Seen:
         watches, key = self._watches, key_of(child.obj)
         backend = watches.backends.leaders_of(child.obj)
-        workload = watches.workloads[backend.kind].store.get(key)
-        if workload is None or not is_controlled_by(workload, LEADER_WORKER_SET, child.uid):
+        workload = sight.workload_of(child.obj, watches.workloads[backend.kind].store.get(key))
+        if workload is None:
             # Leaders without a workload are taken over by the next one, or about to go.
             return Seen(is_whole=watches.healthy and not self._has_leaders(key))
-        leaving = watches.pods.store.by_index(LEAVING, key.name, key.namespace)
-        state = backend.observe(workload)
-        waiting = readiness.unschedulable(self._without_node(key), self._clock.now())
-        if spec.is_hashed(child.obj):
-            pool = watches.pool.state_of(key)
-            counted, doomed, exchanges = readiness.by_key(pool, state.replicas, self._losing_worker(key, leaving))
-            leaders, is_whole = pool.leaders, watches.healthy
-        else:
-            groups = watches.index.state_of(child.uid)
-            row = groups.groups(state.revision, spec.size(child.obj) == 1)
-            # Those of a surge of the child's own are the last ones, and go when it is over.
-            staying = backend.ordinals(workload)[: child.replicas]
-            counted, doomed, exchanges = readiness.by_ordinal(row, staying, _ordinals(leaving)), 0, False
-            leaders = len(groups.flags) - groups.flags.count(0) + len(groups.strays)
-            is_whole = watches.healthy and watches.index.knows(child.uid) and not watches.ownerless(key)
-        partition = self.partitions.of(child.obj)
-        return Seen(
-            workload=state,
-            is_whole=is_whole,
-            groups=counted,
-            doomed=doomed,
-            exchanges=exchanges,
-            leaders=leaders,
-            has_leaving=bool(leaving),
-            parts=subrole_readiness.counted(partition) if partition is not None else {},
-            unschedulable=bool(waiting),
-            unschedulable_parts=subrole_readiness.unschedulable(partition, waiting) if partition else frozenset(),
+        is_hashed = spec.is_hashed(child.obj)
+        is_known = is_hashed or (watches.index.knows(child.uid) and not watches.ownerless(key))
+        return sight.seen(
+            child,
+            backend.observe(workload),
+            watches.pool.state_of(key) if is_hashed else watches.index.state_of(child.uid),
+            ordinals=backend.ordinals(workload),
+            is_whole=watches.healthy and is_known,
+            leaving=watches.pods.store.by_index(LEAVING, key.name, key.namespace),
+            waiting=readiness.unschedulable(self._without_node(key), self._clock.now()),
+            leaders_of=lambda group: self._leaders(key, group),
+            partition=self.partitions.of(child.obj),
         )
 
     def _has_leaders(self, key: Key) -> bool:
@@ -113,13 +95,9 @@ class Observer:
     def _without_node(self, key: Key) -> Sequence[Obj]:
         return self._watches.pods.store.by_index(WITHOUT_NODE, key.name, key.namespace)
 
-    def _losing_worker(self, key: Key, leaving: Sequence[Obj]) -> int:
-        """How many sound groups in Hash mode have a worker that is being deleted."""
-        found = 0
-        for group in {group_name(pod) for pod in leaving if not is_leader(pod)}:
-            pods = self._watches.pods.store.by_index(BY_GROUP, f"{key.name}/{group}", key.namespace)
-            found += any(_is_sound(pod) for pod in pods if is_leader(pod))
-        return found
+    def _leaders(self, key: Key, group: str) -> list[Obj]:
+        pods = self._watches.pods.store.by_index(BY_GROUP, f"{key.name}/{group}", key.namespace)
+        return [pod for pod in pods if is_leader(pod)]
 
 
 class _Forgetting:
@@ -159,17 +137,6 @@ class _Lazy(Mapping[str, Readiness]):
 
     def __len__(self) -> int:
         return len(self._children)
-
-
-def _is_sound(leader: Obj) -> bool:
-    facts = facts_of(leader)
-    return facts.ready and facts.alive and bool(facts.maker)
-
-
-def _ordinals(pods: Iterable[Obj]) -> set[int]:
-    """The ordinals of the groups that pods belong to."""
-    found = (labels_of(pod).get(lws.GROUP_INDEX_LABEL, "") for pod in pods)
-    return {int(text) for text in found if text.isascii() and text.isdigit()}
 
 
 def _leaving_values(pod: Obj) -> Sequence[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from lwskit.api import disaggregated_names as names
-from lwskit.disaggregated import decide, subroles
+from lwskit.disaggregated import decide, sight
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET, ROLE_SCALER
 from lwskit.disaggregated.model import Snapshot
 from lwskit.groups import ownership
@@ -22,7 +22,6 @@ from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import (
     Key,
     Obj,
-    annotations_of,
     controller_of,
     is_of,
     key_of,
@@ -84,7 +83,7 @@ class DisaggregatedWatches:
             namespace, _ = key_of(pod)
             name = labels_of(pod).get(names.NAME_LABEL)
             child = self.children.store.get(Key(namespace, ownership.set_name(pod))) if name else None
-            if name and child is not None and not annotations_of(child).keys().isdisjoint(subroles.OWN_ANNOTATIONS):
+            if name and child is not None and sight.is_divided(child):
                 found[Request(namespace, name, names.KIND)] = None
         return found
 

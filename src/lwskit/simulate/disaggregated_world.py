@@ -17,13 +17,13 @@ from lwskit.disaggregated import subrole_readiness
 from lwskit.disaggregated.decide import decide, owned
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET, ROLE_SCALER
 from lwskit.disaggregated.model import Child, Pass, Readiness, Ready, Snapshot
+from lwskit.disaggregated.sight import is_divided
 from lwskit.disaggregated.subrole_groups import LabelledGroup, Partition, label_of
-from lwskit.disaggregated.subroles import OWN_ANNOTATIONS
 from lwskit.groups import spec
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.status import stamp
 from lwskit.runtime.kinds import POD, STATEFUL_SET, Kind
-from lwskit.runtime.objects import Obj, annotations_of, generation_of, is_deleting, labels_of, uid_of
+from lwskit.runtime.objects import Obj, generation_of, is_deleting, labels_of, uid_of
 from lwskit.runtime.plan import AnyAction, Create, Delete, Emit, Event, Patch, UpdateStatus
 from lwskit.runtime.ranking import ranked
 
@@ -93,7 +93,7 @@ class World:
         partitions: dict[str, Partition] = {}
         for obj in self.children.values():
             partition = self._partition(obj)
-            if not annotations_of(obj).keys().isdisjoint(OWN_ANNOTATIONS):
+            if is_divided(obj):
                 partitions[uid_of(obj)] = partition
             readiness[uid_of(obj)] = self._readiness(obj, partition)
         there = {**self.others, **self.children}

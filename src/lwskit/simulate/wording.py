@@ -47,7 +47,7 @@ def notices_as_data(found: Iterable[Notice]) -> list[dict[str, Any]]:
 
 
 def table(header: Sequence[str], steps: Sequence[Sequence[str]], *, other: int = 0) -> Iterator[str]:
-    """Lines of a table in columns, of a long plan only its beginning and its end. `other` rows are none of its steps."""
+    """Lines of a table in columns, of a long one only its beginning and its end. `other` rows are none of its steps."""
     rows = [header, *steps]
     if len(rows) > _CUT + 1 + other:
         left = (f"… {len(rows) - 1 - _CUT} more", *("" for _ in header[1:]))
