@@ -55,6 +55,22 @@ def set_object(
     }
 
 
+async def events_about(cluster: TestCluster, kind: str, name: str) -> list[Obj]:
+    """The events regarding an object of that kind."""
+    return [e for e in await cluster.list(EVENT) if (e["regarding"]["kind"], e["regarding"]["name"]) == (kind, name)]
+
+
+async def event_about(cluster: TestCluster, kind: str, name: str, wanted: tuple[str, str, str]) -> Obj:
+    """Wait for an event with this type, reason and note; returns it."""
+
+    async def check() -> Obj:
+        seen = {(e["type"], e["reason"], e["note"]): e for e in reversed(await events_about(cluster, kind, name))}
+        assert wanted in seen, [*seen]
+        return seen[wanted]
+
+    return await cluster.eventually(check)
+
+
 @dataclass(frozen=True, slots=True)
 class Sets:
     """LeaderWorkerSets on the test's cluster. All waiting is `eventually`.
@@ -143,22 +159,11 @@ class Sets:
 
     async def events(self, name: str = "llm") -> list[Obj]:
         """The events regarding the set."""
-        return [
-            e
-            for e in await self.cluster.list(EVENT)
-            if e["regarding"]["kind"] == names.KIND and e["regarding"]["name"] == name
-        ]
+        return await events_about(self.cluster, names.KIND, name)
 
     async def has_event(self, reason: str, note: str, type: str = "Normal", name: str = "llm") -> Obj:
         """Wait for an event with this reason and note; returns it."""
-
-        async def check() -> Obj:
-            seen = await self.events(name)
-            found = [e for e in seen if (e["type"], e["reason"], e["note"]) == (type, reason, note)]
-            assert found, [(e["type"], e["reason"], e["note"]) for e in seen]
-            return found[0]
-
-        return await self.cluster.eventually(check)
+        return await event_about(self.cluster, names.KIND, name, (type, reason, note))
 
     async def revisions(self, name: str = "llm") -> list[Obj]:
         """The ControllerRevisions of a set, by number."""

@@ -9,10 +9,10 @@ from typing import Any
 from lwskit.api import disaggregated_names as names
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET, ROLE_SCALER
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.runtime.kinds import EVENT, POD
+from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import Obj, condition_of, generation_of, is_deleting, is_true, labels_of
 from lwskit.testing.cluster import TestCluster
-from tests.scenarios.support import ALL_KINDS, pod_template
+from tests.scenarios.support import ALL_KINDS, event_about, events_about, pod_template
 from tests.scenarios.written import READS
 
 KINDS = (DISAGGREGATED_SET, ROLE_SCALER, *ALL_KINDS)
@@ -199,11 +199,7 @@ class DisaggregatedSets:
 
     async def events(self, name: str = "chat") -> list[Obj]:
         """The events regarding the set."""
-        return [
-            e
-            for e in await self.cluster.list(EVENT)
-            if e["regarding"]["kind"] == names.KIND and e["regarding"]["name"] == name
-        ]
+        return await events_about(self.cluster, names.KIND, name)
 
     async def reasons(self, name: str = "chat") -> list[str]:
         """The reasons of the set's events, in their order."""
@@ -211,14 +207,7 @@ class DisaggregatedSets:
 
     async def has_event(self, reason: str, note: str, type: str = "Normal", name: str = "chat") -> Obj:
         """Wait for an event with this reason and note; returns it."""
-
-        async def check() -> Obj:
-            seen = await self.events(name)
-            found = [e for e in seen if (e["type"], e["reason"], e["note"]) == (type, reason, note)]
-            assert found, [(e["type"], e["reason"], e["note"]) for e in seen]
-            return found[0]
-
-        return await self.cluster.eventually(check)
+        return await event_about(self.cluster, names.KIND, name, (type, reason, note))
 
     async def settled(self) -> None:
         """Wait until nothing changes any more."""
