@@ -11,11 +11,11 @@ from typing import Any
 
 from lwskit.api import disaggregated_names as names
 from lwskit.api import names as lws
-from lwskit.disaggregated import subrole_counts
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET
 from lwskit.disaggregated.placement import placed
 from lwskit.disaggregated.scene import Scene
 from lwskit.disaggregated.spec import Role, SetSpec
+from lwskit.disaggregated.subroles import tally
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.objects import Obj, ObjectRef, controller_reference
 from lwskit.runtime.plan import Create, Emit, Event, OnError
@@ -73,8 +73,8 @@ def render(scene: Scene, role: Role, *, is_drained: bool) -> Obj:
     }
     if wanted := scene.targets.of_subroles(role.name):
         issued = dict.fromkeys(wanted, 0) if is_drained else wanted
-        annotations[names.INITIAL_SUBROLE_REPLICAS_ANNOTATION] = subrole_counts.written(wanted)
-        annotations[names.SUBROLE_REPLICAS_ANNOTATION] = subrole_counts.written(issued)
+        annotations[names.INITIAL_SUBROLE_REPLICAS_ANNOTATION] = tally.written(wanted)
+        annotations[names.SUBROLE_REPLICAS_ANNOTATION] = tally.written(issued)
     spec = copy.deepcopy(dict(role.spec))
     spec["replicas"] = 0 if is_drained else desired
     inner = spec["leaderWorkerTemplate"]

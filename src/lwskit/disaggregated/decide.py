@@ -20,8 +20,6 @@ from lwskit.disaggregated import (
     spec,
     status,
     steady,
-    subrole_status,
-    subroles,
 )
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET
 from lwskit.disaggregated.model import Child, Pass, SlicePlan, Snapshot
@@ -29,6 +27,7 @@ from lwskit.disaggregated.scaling import Scaling
 from lwskit.disaggregated.scene import Scene
 from lwskit.disaggregated.spec import SetSpec
 from lwskit.disaggregated.status import Row
+from lwskit.disaggregated.subroles import division, report
 from lwskit.groups.model import DecisionError
 from lwskit.groups.status import MOMENT, stamp
 from lwskit.runtime.objects import Obj, generation_of, is_controlled_by, is_deleting, key_of, labels_of, uid_of
@@ -143,7 +142,7 @@ def _slice(scene: Scene) -> SlicePlan:
 
 def _rolled(scene: Scene) -> SlicePlan:
     """A step of the rollout, for which the children of all revisions must be divided as their roles are."""
-    prepared = subroles.prepare(scene)
+    prepared = division.prepare(scene)
     if prepared.pending:
         return SlicePlan(scene.slice, Plan(prepared.actions, _wait(prepared.pending), prepared.pending))
     found = rollout.decide(scene)
@@ -172,7 +171,7 @@ def _conditions(
     stored, generation, now = (ds.get("status") or {}).get("conditions") or (), generation_of(ds), _stamp(snapshot)
     conditions = status.merged(stored, request, generation, now)
     known = {role.name: frozenset(sub.name for sub in role.subroles) for role in found.roles if role.subroles}
-    assignment = subrole_status.assignment(own, snapshot.partitions, known)
+    assignment = report.assignment(own, snapshot.partitions, known)
     return status.with_assignment(conditions, assignment, generation, now)
 
 

@@ -17,7 +17,7 @@ from lwskit.disaggregated.kinds import DISAGGREGATED_SET, ROLE_SCALER
 from lwskit.disaggregated.model import Child, Readiness, Snapshot
 from lwskit.disaggregated.readiness import Seen
 from lwskit.disaggregated.revision import resolve
-from lwskit.disaggregated.subrole_groups import Partition
+from lwskit.disaggregated.subroles.groups import Partition
 from lwskit.groups import spec
 from lwskit.groups.belongings import Belongings
 from lwskit.groups.identity import is_leader

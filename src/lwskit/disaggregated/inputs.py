@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lwskit.api import disaggregated_names as names
-from lwskit.disaggregated import subroles
 from lwskit.disaggregated.model import NONE_READY, Child, Part, Ready
 from lwskit.disaggregated.planner import OldRevision, TargetRevision, Vector
 from lwskit.disaggregated.scene import Scene
 from lwskit.disaggregated.spec import ONE_MORE, Limits
+from lwskit.disaggregated.subroles import division
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def read(scene: Scene) -> Inputs:
     Raises DecisionError for a child or limits that cannot be read.
     """
     own = scene.current
-    groups = {child.uid: subroles.counts(scene, child) for child in (*own.values(), *scene.old)}
+    groups = {child.uid: division.counts(scene, child) for child in (*own.values(), *scene.old)}
     parts = _parts(scene, groups, (*scene.old, *own.values()))
     old = sorted((_revision(scene, name, parts, groups) for name in {c.revision for c in scene.old}), key=_age)
     overlap = [sum(revision.counts.spec[i] for revision in old) for i in range(len(parts))]
@@ -114,7 +114,7 @@ def _parts(scene: Scene, groups: Mapping[str, Mapping[str, int]], children: Iter
 
 def _revision(scene: Scene, name: str, parts: Sequence[Part], groups: Mapping[str, Mapping[str, int]]) -> Revision:
     children = {child.role: child for child in scene.old if child.revision == name}
-    meant = {child.uid: subroles.initial(scene, child) for child in children.values()}
+    meant = {child.uid: division.initial(scene, child) for child in children.values()}
     spec = _vector(parts, children, groups)
     initial = tuple(map(max, _vector(parts, children, meant), spec))
     ready = [_ready(scene, children.get(part.role), part) for part in parts]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from lwskit.api import disaggregated_names as names
 from lwskit.api.names import INT32_MAX
-from lwskit.disaggregated.subrole_groups import Partition
+from lwskit.disaggregated.subroles.groups import Partition
 from lwskit.groups import spec as sets
 from lwskit.runtime.objects import Obj, annotations_of, is_deleting, labels_of, uid_of
 from lwskit.runtime.plan import AnyAction, Plan

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lwskit.api import disaggregated_names as names
-from lwskit.disaggregated import children, cleanup, completion, inputs, scale, selection, subroles
+from lwskit.disaggregated import children, cleanup, completion, inputs, scale, selection
 from lwskit.disaggregated.completion import Progress
 from lwskit.disaggregated.inputs import Inputs
 from lwskit.disaggregated.model import NO_WRITE, Child, SlicePlan, Write
 from lwskit.disaggregated.planner import Vector
 from lwskit.disaggregated.scene import Scene
 from lwskit.disaggregated.selection import Choice
+from lwskit.disaggregated.subroles import division
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.objects import ref_of
 from lwskit.runtime.plan import AnyAction, Create, Emit, Event, Plan
@@ -211,9 +212,9 @@ def _grown(scene: Scene, seen: Inputs, counts: Vector) -> Write:
 def _written(
     scene: Scene, child: Child, counts: Mapping[str, int], why: str, initial: Mapping[str, int] | None = None
 ) -> Write:
-    if subroles.is_divided(scene, child):
-        noted = NO_WRITE if initial is None else subroles.keep_initial(child, _named(scene, child, initial))
-        return noted if noted != NO_WRITE else subroles.change(scene, child, _named(scene, child, counts))
+    if division.is_divided(scene, child):
+        noted = NO_WRITE if initial is None else division.keep_initial(child, _named(scene, child, initial))
+        return noted if noted != NO_WRITE else division.change(scene, child, _named(scene, child, counts))
     return scale.to(
         child,
         sum(counts.values()),

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from lwskit.api import disaggregated_names as names
 from lwskit.api.names import INT32_MAX
-from lwskit.disaggregated import subrole_counts
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET, ROLE_SCALER
 from lwskit.disaggregated.model import Child, Part
 from lwskit.disaggregated.scene import Targets
 from lwskit.disaggregated.spec import Role, SetSpec
+from lwskit.disaggregated.subroles import tally
 from lwskit.groups.model import DecisionError
 from lwskit.runtime.objects import (
     Obj,
@@ -140,7 +140,7 @@ def _seed(spec: SetSpec, part: Part, children: Sequence[Child]) -> int:
         return names.SCALER_SEED
     if not part.subrole:
         return sum(child.replicas for child in there)
-    issued = [subrole_counts.issued(child) for child in there]
+    issued = [tally.issued(child) for child in there]
     if any(part.subrole in (found or ()) for found in issued):
         return sum((found or {}).get(part.subrole, 0) for found in issued)
     role = spec.role(part.role)

@@ -12,7 +12,7 @@ from datetime import datetime
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET
 from lwskit.disaggregated.model import Child, Part, Readiness
 from lwskit.disaggregated.spec import SetSpec
-from lwskit.disaggregated.subrole_groups import NO_PARTITION, Partition
+from lwskit.disaggregated.subroles.groups import NO_PARTITION, Partition
 from lwskit.runtime.objects import Obj, ObjectRef, is_controlled_by, ref_of
 
 UNKNOWN = Readiness(known=False, settled=False)

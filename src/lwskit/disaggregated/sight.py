@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from lwskit.api import names
-from lwskit.disaggregated import readiness, subrole_groups, subrole_readiness
+from lwskit.disaggregated import readiness
 from lwskit.disaggregated.model import Child
 from lwskit.disaggregated.readiness import Seen
-from lwskit.disaggregated.subrole_groups import NO_PARTITION, Partition
-from lwskit.disaggregated.subroles import OWN_ANNOTATIONS
+from lwskit.disaggregated.subroles import groups as labelled
+from lwskit.disaggregated.subroles import serving
+from lwskit.disaggregated.subroles.division import OWN_ANNOTATIONS
+from lwskit.disaggregated.subroles.groups import NO_PARTITION, Partition
 from lwskit.groups import spec
 from lwskit.groups.identity import is_leader, parse_ordinal
 from lwskit.groups.kinds import LEADER_WORKER_SET
@@ -64,9 +66,9 @@ def seen(
         exchanges=exchanges,
         leaders=leaders,
         has_leaving=bool(leaving),
-        parts=subrole_readiness.counted(partition) if partition is not None else {},
+        parts=serving.counted(partition) if partition is not None else {},
         unschedulable=bool(waiting),
-        unschedulable_parts=subrole_readiness.unschedulable(partition, waiting) if partition else frozenset(),
+        unschedulable_parts=serving.unschedulable(partition, waiting) if partition else frozenset(),
     )
 
 
@@ -95,13 +97,13 @@ def partition_of(
     if workload is None:
         return NO_PARTITION if spec.is_hashed(lws) else Partition(ordinals=())
     if spec.is_hashed(lws):
-        return Partition(subrole_groups.read(pods, _serves))
+        return Partition(labelled.read(pods, _serves))
     groups = of_revision(lws, groups_of(), backend.observe(workload))
 
     def is_ready(leader: Obj) -> bool:
         return is_member(leader) and groups[parse_ordinal(leader["metadata"]["name"])[1]].ready
 
-    return Partition(subrole_groups.read(pods, is_ready), backend.ordinals(workload))
+    return Partition(labelled.read(pods, is_ready), backend.ordinals(workload))
 
 
 def _serves(leader: Obj) -> bool:

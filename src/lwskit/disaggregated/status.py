@@ -12,12 +12,12 @@ from typing import Any
 
 from lwskit.api import disaggregated_names as names
 from lwskit.api.names import INT32_MAX
-from lwskit.disaggregated import subrole_status
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET
 from lwskit.disaggregated.model import Child, Part
 from lwskit.disaggregated.scene import Targets
 from lwskit.disaggregated.spec import SetSpec
-from lwskit.disaggregated.subrole_groups import Partition
+from lwskit.disaggregated.subroles import report
+from lwskit.disaggregated.subroles.groups import Partition
 from lwskit.groups.status import LONGEST_PAUSE, PAUSE
 from lwskit.runtime.objects import Obj, generation_of
 from lwskit.runtime.plan import OnError, UpdateStatus
@@ -74,12 +74,12 @@ def rows(
 
     A role's groups are those that the statuses of all its children tell of, a sub-role's those that are assigned to it.
     """
-    assigned = subrole_status.rows(children, partitions, revision)
+    assigned = report.rows(children, partitions, revision)
     found: list[Row] = []
     for role in spec.roles:
         found.append(_of_role(role.name, _all_slices(targets.roles.get(role.name), spec), children, revision))
         for part in role.parts if role.subroles else ():
-            counted = assigned.get(part, subrole_status.NO_ROW)
+            counted = assigned.get(part, report.NO_ROW)
             desired = _all_slices(targets.parts.get(part), spec)
             found.append(Row(part, desired, counted.replicas, counted.ready, counted.updated))
     return tuple(found)
@@ -144,7 +144,7 @@ def _observed(condition: Obj, generation: int) -> Obj:
 
 
 def with_assignment(
-    stored: Sequence[Obj], assignment: subrole_status.Assignment | None, generation: int, now: str
+    stored: Sequence[Obj], assignment: report.Assignment | None, generation: int, now: str
 ) -> list[Obj]:
     """The conditions with the one about sub-roles, which a set without any does not have (50 §13)."""
     kind = names.CONDITION_SUBROLES_ASSIGNED

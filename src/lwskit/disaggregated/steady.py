@@ -6,10 +6,11 @@ Specification: 50 §6, §18.
 from __future__ import annotations
 
 from lwskit.api import disaggregated_names as names
-from lwskit.disaggregated import children, scale, subroles
+from lwskit.disaggregated import children, scale
 from lwskit.disaggregated.model import NO_WRITE, Child, SlicePlan, Write
 from lwskit.disaggregated.scene import Scene
 from lwskit.disaggregated.spec import Role
+from lwskit.disaggregated.subroles import division
 from lwskit.groups import spec as sets
 from lwskit.groups.model import DecisionError
 from lwskit.runtime.objects import Obj
@@ -54,7 +55,7 @@ def sized(scene: Scene, role: Role, child: Child) -> Write:
 
     Raises DecisionError for a divided child whose counts cannot be read; it does not concern the other roles.
     """
-    prepared = subroles.prepare_child(scene, child)
+    prepared = division.prepare_child(scene, child)
     if prepared.pending:
         return prepared
     write = _sized(scene, role, child)
@@ -83,5 +84,5 @@ def _divided(scene: Scene, role: Role, child: Child, also: Obj) -> Write:
         found = scale.to(child, child.replicas, readiness=scene.readiness_of(child), why=why, also=also)
         return Write(found.actions, f"LeaderWorkerSet {child.name} gets its replacement policy first")
     wanted = scene.targets.of_subroles(role.name)
-    noted = subroles.keep_initial(child, wanted)
-    return noted if noted != NO_WRITE else subroles.change(scene, child, wanted)
+    noted = division.keep_initial(child, wanted)
+    return noted if noted != NO_WRITE else division.change(scene, child, wanted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lwskit.disaggregated import sight
-from lwskit.disaggregated.subrole_groups import Partition
+from lwskit.disaggregated.subroles.groups import Partition
 from lwskit.groups import ownership
 from lwskit.reconcilers.watches import BY_SET, Watches
 from lwskit.runtime.objects import Key, Obj, key_of, uid_of

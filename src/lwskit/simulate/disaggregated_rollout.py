@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from lwskit.api import disaggregated_names as names
-from lwskit.disaggregated import spec, subrole_counts
+from lwskit.disaggregated import spec
 from lwskit.disaggregated.model import Child, Part
 from lwskit.disaggregated.revision import resolve
+from lwskit.disaggregated.subroles import tally
 from lwskit.groups.model import DecisionError
 from lwskit.runtime.plan import Event
 from lwskit.simulate.disaggregated_world import Group, World, subrole_of
@@ -140,7 +141,7 @@ def counts(world: World) -> dict[Place, Count]:
 
 def _divided(child: Child, role: spec.Role | None) -> Mapping[str, int]:
     try:
-        return subrole_counts.of(child, role)
+        return tally.of(child, role)
     except DecisionError:
         return {"": child.replicas}
 

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from lwskit.api import disaggregated_names as names
 from lwskit.api import names as base
-from lwskit.disaggregated import subrole_readiness
 from lwskit.disaggregated.decide import decide, owned
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET, ROLE_SCALER
 from lwskit.disaggregated.model import Child, Pass, Readiness, Ready, Snapshot
 from lwskit.disaggregated.sight import is_divided
-from lwskit.disaggregated.subrole_groups import LabelledGroup, Partition, label_of
+from lwskit.disaggregated.subroles import serving
+from lwskit.disaggregated.subroles.groups import LabelledGroup, Partition, label_of
 from lwskit.groups import spec
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.status import stamp
@@ -251,8 +251,7 @@ class World:
         groups, wanted = self.groups[uid_of(obj)], spec.replicas(obj)
         ready = sum(group.ready for group in groups)
         parts = {
-            name: Ready(found.ready, min(found.sound, wanted))
-            for name, found in subrole_readiness.counted(partition).items()
+            name: Ready(found.ready, min(found.sound, wanted)) for name, found in serving.counted(partition).items()
         }
         return Readiness(Ready(ready, min(ready, wanted)), parts=parts)
 

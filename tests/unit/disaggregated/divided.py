@@ -8,10 +8,10 @@ from typing import Any
 
 from lwskit.api import disaggregated_names as names
 from lwskit.api import names as base
-from lwskit.disaggregated import subrole_counts
 from lwskit.disaggregated.model import Child, Part, Readiness, Ready, Write
 from lwskit.disaggregated.scene import Scene, Targets
-from lwskit.disaggregated.subrole_groups import Partition, read
+from lwskit.disaggregated.subroles import tally
+from lwskit.disaggregated.subroles.groups import Partition, read
 from lwskit.runtime.kinds import POD, REPLICA_SET, STATEFUL_SET
 from lwskit.runtime.objects import Obj, annotations_of, controller_reference, labels_of, uid_of
 from lwskit.runtime.plan import Patch
@@ -46,11 +46,11 @@ def divided(
     notes: dict[str, str] = {}
     if issued is not None:
         first = issued if first is None else first
-        notes[names.SUBROLE_REPLICAS_ANNOTATION] = subrole_counts.written(issued)
-        notes[names.INITIAL_SUBROLE_REPLICAS_ANNOTATION] = subrole_counts.written(first)
+        notes[names.SUBROLE_REPLICAS_ANNOTATION] = tally.written(issued)
+        notes[names.INITIAL_SUBROLE_REPLICAS_ANNOTATION] = tally.written(first)
         initial = sum(first.values()) if initial is None else initial
     if plan is not None:
-        notes[names.SUBROLE_PLAN_ANNOTATION] = plan if isinstance(plan, str) else subrole_counts.written(plan)
+        notes[names.SUBROLE_PLAN_ANNOTATION] = plan if isinstance(plan, str) else tally.written(plan)
     if pending_down:
         notes[names.SCALE_DOWN_PENDING_ANNOTATION] = "true"
     obj = child_object("prefill", total, revision=revision, initial=initial, annotations=notes, **metadata)

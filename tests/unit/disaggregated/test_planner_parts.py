@@ -17,10 +17,10 @@ from lwskit.disaggregated.planner import (
     next_step,
     violations,
 )
-from lwskit.disaggregated.planner_safety import Draining, is_safe, least_spec, unreplaced
-from lwskit.disaggregated.planner_sides import limits
-from lwskit.disaggregated.planner_state import structural, usable
-from lwskit.disaggregated.planner_window import caps
+from lwskit.disaggregated.planner.safety import Draining, is_safe, least_spec, unreplaced
+from lwskit.disaggregated.planner.sides import limits
+from lwskit.disaggregated.planner.state import structural, usable
+from lwskit.disaggregated.planner.window import caps
 
 
 def old(initial: Vector, spec: Vector) -> OldRevision:

@@ -22,7 +22,7 @@ from lwskit.disaggregated.planner import (
     next_step,
     violations,
 )
-from lwskit.disaggregated.planner_state import usable
+from lwskit.disaggregated.planner.state import usable
 from tests.unit.disaggregated.simulator import Readiness, Revision, World, at_once, now_and_then
 
 T = TypeVar("T")

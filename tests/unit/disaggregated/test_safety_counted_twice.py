@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lwskit.api import disaggregated_names as names
 from lwskit.disaggregated.planner import OldRevision, RolloutState, TargetRevision, Vector, baseline
-from lwskit.disaggregated.planner_safety import is_safe, of_old
+from lwskit.disaggregated.planner.safety import is_safe, of_old
 from tests.scenarios.disaggregated.safety import Slice, Standing
 
 COUNT = st.integers(0, 5)

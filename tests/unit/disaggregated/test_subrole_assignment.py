@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lwskit.disaggregated.subrole_assignment import Place, assign
+from lwskit.disaggregated.subroles.assignment import Place, assign
 
 _LABELS = st.lists(st.sampled_from(["", "a", "b", "c", "gone"]), max_size=20)
 _COUNTS = st.dictionaries(st.sampled_from("abc"), st.integers(0, 8))

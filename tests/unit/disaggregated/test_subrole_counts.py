@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lwskit.api import disaggregated_names as names
-from lwskit.disaggregated import subrole_counts
 from lwskit.disaggregated.model import Child
 from lwskit.disaggregated.spec import read
+from lwskit.disaggregated.subroles import tally
 from lwskit.groups.model import DecisionError
 from tests.unit.disaggregated.divided import divided, divided_role
 from tests.unit.disaggregated.scenes import child_object, ds_object, role
@@ -22,10 +22,10 @@ def _child(text: str, replicas: int = 7) -> Child:
 
 
 def test_counts_are_read_as_they_are_written() -> None:
-    text = subrole_counts.written({"long": 2, "fast": 5})
+    text = tally.written({"long": 2, "fast": 5})
     assert text == '{"fast":5,"long":2}'
-    assert subrole_counts.issued(_child(text)) == {"fast": 5, "long": 2}
-    assert subrole_counts.issued(Child.of(child_object("prefill", 7))) is None
+    assert tally.issued(_child(text)) == {"fast": 5, "long": 2}
+    assert tally.issued(Child.of(child_object("prefill", 7))) is None
 
 
 @pytest.mark.parametrize(
@@ -47,27 +47,27 @@ def test_counts_are_read_as_they_are_written() -> None:
 def test_an_annotation_that_cannot_be_read_is_an_error_that_names_it(text: str, fault: str) -> None:
     child = _child(text)
     with pytest.raises(DecisionError, match=f"annotation {names.SUBROLE_REPLICAS_ANNOTATION} of .* {child.name}") as e:
-        subrole_counts.issued(child)
+        tally.issued(child)
     assert fault in str(e.value)
 
 
 def test_issued_counts_must_add_up_to_the_replicas() -> None:
     with pytest.raises(DecisionError, match=r"adds up to 7 groups and spec\.replicas is 6"):
-        subrole_counts.issued(_child('{"a":5,"b":2}', 6))
+        tally.issued(_child('{"a":5,"b":2}', 6))
 
 
 def test_initial_counts_must_add_up_to_the_initial_replicas() -> None:
     sound = Child.of(divided({"a": 1, "b": 0}, first={"a": 5, "b": 2}))
-    assert subrole_counts.initial(sound) == {"a": 5, "b": 2}
+    assert tally.initial(sound) == {"a": 5, "b": 2}
     with pytest.raises(DecisionError, match=r"adds up to 7 and .*initial-replicas is 6"):
-        subrole_counts.initial(Child.of(divided({"a": 1}, first={"a": 5, "b": 2}, initial=6)))
+        tally.initial(Child.of(divided({"a": 1}, first={"a": 5, "b": 2}, initial=6)))
 
 
 def test_a_plan_need_not_add_up_to_anything() -> None:
-    assert subrole_counts.planned(Child.of(divided({"a": 5}, plan={"a": 3, "b": 3}))) == {"a": 3, "b": 3}
-    assert subrole_counts.planned(Child.of(divided({"a": 5}))) is None
+    assert tally.planned(Child.of(divided({"a": 5}, plan={"a": 3, "b": 3}))) == {"a": 3, "b": 3}
+    assert tally.planned(Child.of(divided({"a": 5}))) is None
     with pytest.raises(DecisionError, match="subrole-plan"):
-        subrole_counts.planned(Child.of(divided({"a": 5}, plan="{}}")))
+        tally.planned(Child.of(divided({"a": 5}, plan="{}}")))
 
 
 @pytest.mark.parametrize(
@@ -84,12 +84,12 @@ def test_a_plan_need_not_add_up_to_anything() -> None:
 def test_groups_that_are_there_are_shared_out_in_the_order_of_names(
     wanted: dict[str, int], total: int, found: dict[str, int]
 ) -> None:
-    assert subrole_counts.fitted(wanted, total) == found
+    assert tally.fitted(wanted, total) == found
 
 
 @given(_COUNTS, st.integers(0, 30))
 def test_what_is_shared_out_is_all_of_it(wanted: dict[str, int], total: int) -> None:
-    found = subrole_counts.fitted(wanted, total)
+    found = tally.fitted(wanted, total)
     assert sum(found.values()) == total
     assert found.keys() == wanted.keys()
     short = [name for name in sorted(wanted) if found[name] < wanted[name]]
@@ -100,12 +100,12 @@ def test_the_parts_of_a_child() -> None:
     spec = read(ds_object(divided_role(a=5, b=2), role("decode", 2)))
     prefill, decode = spec.roles
     child = Child.of(divided({"b": 3, "gone": 1}, first={"b": 4}))
-    assert dict(subrole_counts.of(child, prefill)) == {"a": 0, "b": 3, "gone": 1}
-    assert dict(subrole_counts.of(child, None)) == {"b": 3, "gone": 1}
-    assert dict(subrole_counts.of(child, decode)) == {"": 4}
-    assert dict(subrole_counts.initial_of(child, prefill)) == {"a": 0, "b": 4}
-    assert dict(subrole_counts.initial_of(child, decode)) == {"": 4}
+    assert dict(tally.of(child, prefill)) == {"a": 0, "b": 3, "gone": 1}
+    assert dict(tally.of(child, None)) == {"b": 3, "gone": 1}
+    assert dict(tally.of(child, decode)) == {"": 4}
+    assert dict(tally.initial_of(child, prefill)) == {"a": 0, "b": 4}
+    assert dict(tally.initial_of(child, decode)) == {"": 4}
     plain = Child.of(child_object("prefill", 3, initial=6))
-    assert dict(subrole_counts.of(plain, prefill)) == {"a": 3, "b": 0}
-    assert dict(subrole_counts.initial_of(plain, prefill)) == {"a": 6, "b": 0}
-    assert dict(subrole_counts.of(plain, None)) == {"": 3}
+    assert dict(tally.of(plain, prefill)) == {"a": 3, "b": 0}
+    assert dict(tally.initial_of(plain, prefill)) == {"a": 6, "b": 0}
+    assert dict(tally.of(plain, None)) == {"": 3}

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from lwskit.api import disaggregated_names as names
 from lwskit.api import names as base
-from lwskit.disaggregated import subrole_counts, subroles
 from lwskit.disaggregated.model import Child, Write
-from lwskit.disaggregated.subrole_groups import label_of
+from lwskit.disaggregated.subroles import division, tally
+from lwskit.disaggregated.subroles.groups import label_of
 from lwskit.groups.identity import is_leader
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import Obj, annotations_of, labels_of, uid_of
@@ -99,15 +99,15 @@ class World:
         for one in self.pods:
             one["status"]["conditions"][0]["status"] = str(self.is_ready(_group(one)))
         scene = divided_scene(self.wanted, self.obj, self.pods)
-        write = subroles.prepare(scene)
+        write = division.prepare(scene)
         if not write.pending:
-            write = Write((*write.actions, *subroles.change(scene, child_of(scene), self.wanted).actions))
+            write = Write((*write.actions, *division.change(scene, child_of(scene), self.wanted).actions))
         self.check_order(write)
         if self.watch_floor:
             self.check_floor(write)
         self.pods = after(self.pods, write)
         self.obj = child_after(self.obj, write)
-        issued = subrole_counts.issued(Child.of(self.obj))
+        issued = tally.issued(Child.of(self.obj))
         assert issued is not None
         assert sum(issued.values()) == self.replicas
         return write
@@ -129,18 +129,18 @@ class World:
 
     def check_floor(self, write: Write) -> None:
         """With every write, however few of them are made, no sub-role has fewer groups than before and afterwards."""
-        issued = subrole_counts.issued(Child.of(self.obj))
+        issued = tally.issued(Child.of(self.obj))
         assert issued is not None
         planned = annotations_of(self.obj).get(names.SUBROLE_PLAN_ANNOTATION)
-        target = subrole_counts.planned(Child.of(self.obj)) if planned else issued
+        target = tally.planned(Child.of(self.obj)) if planned else issued
         assert target is not None
         least = {name: min(count, target.get(name, 0)) for name, count in issued.items()}
         for count in range(len(write.actions) + 1):
-            tally = self.tally(after(self.pods, Write(write.actions[:count])))
-            before = self.tally(self.pods)
-            assert all(tally[name] >= min(before[name], most) for name, most in least.items())
+            there = self.counted(after(self.pods, Write(write.actions[:count])))
+            before = self.counted(self.pods)
+            assert all(there[name] >= min(before[name], most) for name, most in least.items())
 
-    def tally(self, pods: list[Obj] | None = None) -> Counter[str]:
+    def counted(self, pods: list[Obj] | None = None) -> Counter[str]:
         groups = partition(self.pods if pods is None else pods, None if self.hashed else self.replicas).groups
         return Counter(group.subrole for group in groups if group.subrole)
 
@@ -174,7 +174,7 @@ def test_whatever_is_wanted_is_reached_and_no_sub_role_falls_below_both_counts(
     for counts in wanted[1:]:
         world.wanted = counts
         world.settle()
-        assert world.tally() == Counter({name: count for name, count in counts.items() if count})
+        assert world.counted() == Counter({name: count for name, count in counts.items() if count})
         assert names.SUBROLE_PLAN_ANNOTATION not in annotations_of(world.obj)
 
 
@@ -197,7 +197,7 @@ def test_groups_that_break_and_go_meanwhile_end_well(
     world.broken.clear()
     world.follow()
     world.settle(60)
-    assert world.tally() == Counter({name: count for name, count in world.wanted.items() if count})
+    assert world.counted() == Counter({name: count for name, count in world.wanted.items() if count})
 
 
 def _disturb(world: World, rng: random.Random) -> None:

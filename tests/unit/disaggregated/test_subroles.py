@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lwskit.api import disaggregated_names as names
-from lwskit.disaggregated import subroles
 from lwskit.disaggregated.model import Part
+from lwskit.disaggregated.subroles import division
 from lwskit.groups.model import DecisionError
 from lwskit.runtime.objects import Obj, annotations_of
 from lwskit.runtime.plan import Emit, OnError, Patch
@@ -33,7 +33,7 @@ SEVEN = "aaaaabb"
 def _write(
     scene_counts: Counts, child: Obj, pods: list[Obj], *, known: bool = True
 ) -> tuple[list[tuple[str, str | None]], str]:
-    found = subroles.prepare(divided_scene(scene_counts, child, pods, known=known))
+    found = division.prepare(divided_scene(scene_counts, child, pods, known=known))
     return relabelled(found), found.pending
 
 
@@ -48,7 +48,7 @@ def test_new_groups_are_labelled_by_the_issued_counts() -> None:
 
 
 def test_workers_are_labelled_before_their_leader_and_pods_that_changed_are_left_alone() -> None:
-    write = subroles.prepare(divided_scene({"a": 1}, divided({"a": 1}), pods_of([""], size=3)))
+    write = division.prepare(divided_scene({"a": 1}, divided({"a": 1}), pods_of([""], size=3)))
     assert relabelled(write) == [("child-0-1", "a"), ("child-0-2", "a"), ("child-0", "a")]
     for action in patches(write):
         assert action.uid == f"{action.key.name}-uid"
@@ -78,7 +78,7 @@ def test_pods_that_are_being_deleted_are_left_alone() -> None:
 
 
 def test_nothing_is_written_where_all_is_as_it_should_be() -> None:
-    assert subroles.prepare(divided_scene(A5B2, divided(A5B2), pods_of(SEVEN, size=3))).actions == ()
+    assert division.prepare(divided_scene(A5B2, divided(A5B2), pods_of(SEVEN, size=3))).actions == ()
 
 
 # First use and the end of it ------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def test_nothing_is_written_where_all_is_as_it_should_be() -> None:
 
 def test_a_child_that_is_there_is_divided_as_it_is_and_nothing_is_scaled() -> None:
     child = child_object("prefill", 6)
-    write = subroles.prepare(divided_scene(A5B2, child, pods_of([""] * 6)))
+    write = division.prepare(divided_scene(A5B2, child, pods_of([""] * 6)))
     assert notes_of(write) == {
         names.SUBROLE_REPLICAS_ANNOTATION: '{"a":5,"b":1}',
         names.INITIAL_SUBROLE_REPLICAS_ANNOTATION: '{"a":5,"b":2}',
@@ -99,7 +99,7 @@ def test_a_child_that_is_there_is_divided_as_it_is_and_nothing_is_scaled() -> No
 
 def test_an_old_child_keeps_what_it_began_with() -> None:
     old = child_object("prefill", 3, revision=OLD, initial=6)
-    write = subroles.prepare(divided_scene(A5B2, old))
+    write = division.prepare(divided_scene(A5B2, old))
     assert notes_of(write)[names.INITIAL_REPLICAS_ANNOTATION] == "6"
     assert notes_of(write)[names.INITIAL_SUBROLE_REPLICAS_ANNOTATION] == '{"a":5,"b":1}'
     assert notes_of(write)[names.SUBROLE_REPLICAS_ANNOTATION] == '{"a":3,"b":0}'
@@ -108,32 +108,32 @@ def test_an_old_child_keeps_what_it_began_with() -> None:
 def test_without_sub_roles_labels_go_first_and_then_the_annotations() -> None:
     """50 §23 line 63: nothing is scaled."""
     ds, child, pods = ds_object(role("prefill", 7)), divided(A5B2, plan={"a": 4, "b": 2}), pods_of(SEVEN, size=2)
-    first = subroles.prepare(divided_scene(ds, child, pods))
+    first = division.prepare(divided_scene(ds, child, pods))
     assert {label for _, label in relabelled(first)} == {None}
     assert len(first.actions) == 14
     assert first.pending
-    second = subroles.prepare(divided_scene(ds, child, after(pods, first)))
+    second = division.prepare(divided_scene(ds, child, after(pods, first)))
     assert notes_of(second) == {
         names.SUBROLE_REPLICAS_ANNOTATION: None,
         names.INITIAL_SUBROLE_REPLICAS_ANNOTATION: None,
         names.SUBROLE_PLAN_ANNOTATION: None,
     }
     assert "spec" not in patches(second)[0].body
-    assert subroles.prepare(divided_scene(ds, child_object("prefill", 7), after(pods, first))).actions == ()
+    assert division.prepare(divided_scene(ds, child_object("prefill", 7), after(pods, first))).actions == ()
 
 
 def test_a_child_of_a_role_that_is_gone_stays_divided() -> None:
     ds, child = ds_object(role("decode", 1)), divided(A5B2, revision=OLD)
     found = divided_scene(ds, child, pods_of([""] * 7))
-    assert [label for _, label in relabelled(subroles.prepare(found))] == [*"aaaaabb"]
-    assert subroles.is_divided(found, child_of(found))
-    assert dict(subroles.counts(found, child_of(found))) == A5B2
+    assert [label for _, label in relabelled(division.prepare(found))] == [*"aaaaabb"]
+    assert division.is_divided(found, child_of(found))
+    assert dict(division.counts(found, child_of(found))) == A5B2
 
 
 def test_what_a_rollout_goes_by_is_put_back_when_it_is_lost() -> None:
     old = divided(A5B2, revision=OLD)
     del old["metadata"]["annotations"][names.INITIAL_REPLICAS_ANNOTATION]
-    write = subroles.prepare(divided_scene(A5B2, old, pods_of(SEVEN)))
+    write = division.prepare(divided_scene(A5B2, old, pods_of(SEVEN)))
     told = [action for action in write.actions if isinstance(action, Emit)]
     assert [(e.event.reason, e.event.type) for e in told] == [(names.EVENT_INITIAL_REPLICAS_MISSING, "Warning")]
     assert notes_of(write) == {
@@ -143,19 +143,19 @@ def test_what_a_rollout_goes_by_is_put_back_when_it_is_lost() -> None:
     assert write.pending
     half = divided({"a": 3, "b": 1}, revision=OLD, first=A5B2)
     del half["metadata"]["annotations"][names.INITIAL_SUBROLE_REPLICAS_ANNOTATION]
-    write = subroles.prepare(divided_scene(A5B2, half, pods_of("aaab")))
+    write = division.prepare(divided_scene(A5B2, half, pods_of("aaab")))
     assert notes_of(write)[names.INITIAL_SUBROLE_REPLICAS_ANNOTATION] == '{"a":6,"b":1}'
     assert not [action for action in write.actions if isinstance(action, Emit)]
 
 
 def test_what_a_rollout_goes_by_follows_the_targets() -> None:
     found = divided_scene({"a": 6, "b": 2}, divided(A5B2), pods_of(SEVEN))
-    write = subroles.keep_initial(child_of(found), {"a": 6, "b": 2})
+    write = division.keep_initial(child_of(found), {"a": 6, "b": 2})
     assert notes_of(write) == {
         names.INITIAL_REPLICAS_ANNOTATION: "8",
         names.INITIAL_SUBROLE_REPLICAS_ANNOTATION: '{"a":6,"b":2}',
     }
-    assert subroles.keep_initial(child_of(found), A5B2).actions == ()
+    assert division.keep_initial(child_of(found), A5B2).actions == ()
 
 
 # Changes --------------------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def test_what_a_rollout_goes_by_follows_the_targets() -> None:
 
 def test_growth_is_issued_at_once_with_the_replicas() -> None:
     found = divided_scene(A5B2, divided(A5B2), pods_of(SEVEN))
-    write = subroles.change(found, child_of(found), {"a": 6, "b": 4})
+    write = division.change(found, child_of(found), {"a": 6, "b": 4})
     assert notes_of(write) == {names.SUBROLE_REPLICAS_ANNOTATION: '{"a":6,"b":4}'}
     (action,) = patches(write)
     assert action.body["spec"] == {"replicas": 10}
@@ -175,16 +175,16 @@ def test_growth_is_issued_at_once_with_the_replicas() -> None:
 def test_growth_waits_until_an_earlier_scale_down_is_over() -> None:
     child = divided(A5B2, pending_down=True)
     found = divided_scene(A5B2, child, pods_of(SEVEN), settled=False)
-    write = subroles.change(found, child_of(found), {"a": 6, "b": 2})
+    write = division.change(found, child_of(found), {"a": 6, "b": 2})
     assert (write.actions, "has not settled" in write.pending) == ((), True)
     found = divided_scene(A5B2, child, pods_of(SEVEN))
-    notes = notes_of(subroles.change(found, child_of(found), {"a": 6, "b": 2}))
+    notes = notes_of(division.change(found, child_of(found), {"a": 6, "b": 2}))
     assert notes[names.SCALE_DOWN_PENDING_ANNOTATION] is None
 
 
 def test_a_decrease_is_noted_as_a_plan_first() -> None:
     found = divided_scene(A5B2, divided(A5B2), pods_of(SEVEN))
-    write = subroles.change(found, child_of(found), {"a": 3, "b": 4})
+    write = division.change(found, child_of(found), {"a": 3, "b": 4})
     assert notes_of(write) == {names.SUBROLE_PLAN_ANNOTATION: '{"a":3,"b":4}'}
     assert "spec" not in patches(write)[0].body
     assert write.pending
@@ -192,7 +192,7 @@ def test_a_decrease_is_noted_as_a_plan_first() -> None:
 
 def test_a_newer_target_waits_for_the_plan_that_is_stored() -> None:
     found = divided_scene(A5B2, divided(A5B2, plan={"a": 3, "b": 4}), pods_of(SEVEN))
-    write = subroles.change(found, child_of(found), {"a": 9, "b": 9})
+    write = division.change(found, child_of(found), {"a": 9, "b": 9})
     assert (write.actions, bool(write.pending)) == ((), True)
 
 
@@ -204,11 +204,11 @@ def test_only_what_must_changes_its_sub_role_once_all_that_stay_are_ready() -> N
         assert found == []
         assert f"group child-{unready} is not ready" in pending
     pods = pods_of(SEVEN, size=2)
-    write = subroles.prepare(divided_scene({"a": 3, "b": 4}, child, pods))
+    write = division.prepare(divided_scene({"a": 3, "b": 4}, child, pods))
     assert relabelled(write) == [("child-3-1", "b"), ("child-3", "b"), ("child-4-1", "b"), ("child-4", "b")]
     assert write.pending
     assert {rule for action in patches(write) for rule in action.errors.values()} == {OnError.REQUEUE}
-    write = subroles.prepare(divided_scene({"a": 3, "b": 4}, child, after(pods, write)))
+    write = division.prepare(divided_scene({"a": 3, "b": 4}, child, after(pods, write)))
     assert notes_of(write) == {
         names.SUBROLE_REPLICAS_ANNOTATION: '{"a":3,"b":4}',
         names.SUBROLE_PLAN_ANNOTATION: None,
@@ -219,13 +219,13 @@ def test_only_what_must_changes_its_sub_role_once_all_that_stay_are_ready() -> N
 def test_high_ordinals_lose_their_label_before_the_size_changes() -> None:
     """50 §23 line 61: the label goes before the group."""
     child, pods = divided(A5B2, plan={"a": 3, "b": 2}), pods_of(SEVEN)
-    first = subroles.prepare(divided_scene(A5B2, child, pods))
+    first = division.prepare(divided_scene(A5B2, child, pods))
     assert relabelled(first) == [("child-3", "b"), ("child-4", "b")], "nobody has too few in between"
     pods = after(pods, first)
-    second = subroles.prepare(divided_scene(A5B2, child, pods))
+    second = division.prepare(divided_scene(A5B2, child, pods))
     assert relabelled(second) == [("child-5", None), ("child-6", None)]
     pods = after(pods, second)
-    third = subroles.prepare(divided_scene(A5B2, child, pods))
+    third = division.prepare(divided_scene(A5B2, child, pods))
     assert notes_of(third) == {
         names.SUBROLE_REPLICAS_ANNOTATION: '{"a":3,"b":2}',
         names.SUBROLE_PLAN_ANNOTATION: None,
@@ -266,7 +266,7 @@ def test_nothing_is_moved_while_it_cannot_be_told_what_is_ready() -> None:
 
 def test_a_sub_role_that_is_gone_from_the_spec_is_given_up_with_a_plan() -> None:
     found = divided_scene({"a": 3}, divided({"a": 2, "gone": 1}), pods_of(["a", "a", "gone"]))
-    write = subroles.change(found, child_of(found), {"a": 3})
+    write = division.change(found, child_of(found), {"a": 3})
     assert notes_of(write) == {names.SUBROLE_PLAN_ANNOTATION: '{"a":3}'}
     labels, _ = _write({"a": 3}, divided({"a": 2, "gone": 1}, plan={"a": 3}), pods_of(["a", "a", "gone"]))
     assert labels == [("child-2", "a")]
@@ -277,7 +277,7 @@ def test_annotations_that_cannot_be_read_keep_the_slice_as_it_is(key: str) -> No
     child = divided(A5B2)
     child["metadata"]["annotations"][key] = "{"
     with pytest.raises(DecisionError, match=key):
-        subroles.prepare(divided_scene(A5B2, child, pods_of([""] * 7)))
+        division.prepare(divided_scene(A5B2, child, pods_of([""] * 7)))
 
 
 # Old revisions --------------------------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def test_annotations_that_cannot_be_read_keep_the_slice_as_it_is(key: str) -> No
 
 def _drain(child: Obj, pods: list[Obj], wanted: Counts) -> Obj | None:
     found = divided_scene(A5B2, child, pods)
-    write = subroles.change(found, child_of(found), wanted)
+    write = division.change(found, child_of(found), wanted)
     return dict(notes_of(write)) if write.actions else None
 
 
@@ -304,14 +304,14 @@ def test_no_ready_group_is_given_away_for_a_broken_one() -> None:
     pods = pods_of(SEVEN, unready={0, 1, 2, 3})
     assert _drain(divided(A5B2, revision=OLD), pods, {"a": 3, "b": 2}) is None
     assert _drain(divided(A5B2, revision=OLD), pods, {"a": 5, "b": 1}) is not None
-    write = subroles.prepare(divided_scene(A5B2, divided(A5B2, revision=OLD, plan={"a": 3, "b": 2}), pods))
+    write = division.prepare(divided_scene(A5B2, divided(A5B2, revision=OLD, plan={"a": 3, "b": 2}), pods))
     assert notes_of(write) == {names.SUBROLE_PLAN_ANNOTATION: None}, "a plan that cannot be kept is given up"
 
 
 def test_a_rollback_is_not_held_by_what_its_target_was_to_give_up() -> None:
     child, other = divided(A5B2, plan={"a": 3, "b": 2}), divided({"a": 1, "b": 1}, revision=OLD)
     pods = pods_of(SEVEN, unready={0, 1, 2, 3})
-    write = subroles.prepare(divided_scene(A5B2, [child, other], pods))
+    write = division.prepare(divided_scene(A5B2, [child, other], pods))
     assert notes_of(write) == {names.SUBROLE_PLAN_ANNOTATION: None}
 
 
@@ -323,7 +323,7 @@ def test_a_revision_that_serves_nobody_is_drained_whatever_is_ready() -> None:
 
 def test_scaling_in_a_rollout_is_told_of() -> None:
     child = divided({"a": 1, "b": 1}, revision=OLD, plan={"a": 0, "b": 0})
-    write = subroles.prepare(divided_scene(A5B2, child, pods_of(["", ""])))
+    write = division.prepare(divided_scene(A5B2, child, pods_of(["", ""])))
     (event,) = [action.on_success for action in patches(write) if action.on_success]
     assert event.note == f"Scaling down prefill LWS chat-0-{OLD}-prefill from 2 to 0 replicas"
 
@@ -331,6 +331,6 @@ def test_scaling_in_a_rollout_is_told_of() -> None:
 def test_targets_that_scalers_say_are_gone_by() -> None:
     ds = ds_object(divided_role("prefill", "b", a=5))
     found = divided_scene(ds, child_object("prefill", 5), targets={Part("prefill", "a"): 5, Part("prefill", "b"): 3})
-    notes = notes_of(subroles.prepare(found))
+    notes = notes_of(division.prepare(found))
     assert notes[names.INITIAL_SUBROLE_REPLICAS_ANNOTATION] == '{"a":5,"b":3}'
     assert annotations_of(child_of(found).obj)[names.INITIAL_REPLICAS_ANNOTATION] == "5"

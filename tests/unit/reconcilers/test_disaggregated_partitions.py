@@ -6,7 +6,7 @@ import pytest
 
 from lwskit.api import disaggregated_names as names
 from lwskit.disaggregated.model import Ready
-from lwskit.disaggregated.subrole_groups import Partition
+from lwskit.disaggregated.subroles.groups import Partition
 from lwskit.reconcilers.watches import Watches
 from lwskit.runtime.cache.listwatch import Applied, Deleted
 from lwskit.runtime.kinds import STATEFUL_SET

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lwskit.api import disaggregated_names as names
-from lwskit.disaggregated.subrole_groups import LabelledGroup, label_of
+from lwskit.disaggregated.subroles.groups import LabelledGroup, label_of
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import Obj, key_of, uid_of, version_of
 from lwskit.runtime.plan import AnyAction, OnError, Patch

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lwskit.api import disaggregated_names as names
-from lwskit.disaggregated import scale, subrole_counts, subrole_labels, subrole_moves, subrole_victims
+from lwskit.disaggregated import scale
 from lwskit.disaggregated.model import NO_WRITE, Child, Write
 from lwskit.disaggregated.scene import Scene
-from lwskit.disaggregated.subrole_counts import Counts
-from lwskit.disaggregated.subrole_groups import Partition
-from lwskit.disaggregated.subrole_moves import Moves
+from lwskit.disaggregated.subroles import labels, moving, tally, victims
+from lwskit.disaggregated.subroles.groups import Partition
+from lwskit.disaggregated.subroles.moving import Moves
+from lwskit.disaggregated.subroles.tally import Counts
 from lwskit.runtime.plan import AnyAction, Patch
 
 _Notes = Mapping[str, str | None]
@@ -25,7 +26,7 @@ def to(scene: Scene, child: Child, wanted: Counts) -> Write:
 
     A sub-role that is not in `wanted` is to have none. Raises DecisionError for annotations that cannot be read.
     """
-    counts = subrole_counts.issued(child)
+    counts = tally.issued(child)
     if counts is None:
         return Write(pending=f"the groups of LeaderWorkerSet {child.name} are not divided among sub-roles yet")
     if dict(counts) == dict(wanted):
@@ -37,8 +38,8 @@ def to(scene: Scene, child: Child, wanted: Counts) -> Write:
         if partition is None or _blocked(_moves(scene, child, partition, wanted), partition, counts, wanted):
             # Nothing is promised that could not be kept: the rest of the step does not wait for it.
             return NO_WRITE
-    text = subrole_counts.written(wanted)
-    why = f"its sub-roles are to change from {subrole_counts.written(counts)} to {text}"
+    text = tally.written(wanted)
+    why = f"its sub-roles are to change from {tally.written(counts)} to {text}"
     return Write(
         (patch(child, {names.SUBROLE_PLAN_ANNOTATION: text}, why),),
         f"the groups of LeaderWorkerSet {child.name} are to change their sub-roles first",
@@ -68,14 +69,14 @@ def _is_step(scene: Scene) -> bool:
 
 
 def _moves(scene: Scene, child: Child, partition: Partition, wanted: Counts) -> Moves:
-    return subrole_moves.find(partition, child.replicas, wanted, scene.now, unready_stay=_is_step(scene))
+    return moving.find(partition, child.replicas, wanted, scene.now, unready_stay=_is_step(scene))
 
 
 def _blocked(moves: Moves, partition: Partition, counts: Counts, wanted: Counts) -> str:
     """Why groups that would have to change their sub-role must not do so yet, empty if none has to or all may."""
     if not moves.moving or not moves.hole:
         return ""
-    if moves.unready_stay and subrole_moves.is_harmless(moves, partition, counts, wanted):
+    if moves.unready_stay and moving.is_harmless(moves, partition, counts, wanted):
         return ""
     return f"groups change their sub-role only while all that stay are ready: {moves.hole}"
 
@@ -87,15 +88,14 @@ def _labels(child: Child, moves: Moves, *, is_held: bool) -> list[AnyAction]:
     for group in moves.staying:
         if group.uid not in held:
             subrole = moves.assigned[group.uid]
-            found += subrole_labels.due(group, subrole, f"group {group.name} is to be one of sub-role {subrole}")
+            found += labels.due(group, subrole, f"group {group.name} is to be one of sub-role {subrole}")
     if is_held or found:
         return found
     why = f"its sub-role has one group too many, and LeaderWorkerSet {child.name} is to be scaled down"
     marked = [
-        subrole_labels.patched(group.leader, {"annotations": subrole_victims.marking(group.leader)}, why)
-        for group in moves.marks
+        labels.patched(group.leader, {"annotations": victims.marking(group.leader)}, why) for group in moves.marks
     ]
-    return [*marked] or subrole_labels.cleared(moves.going, f"it goes when LeaderWorkerSet {child.name} is scaled down")
+    return [*marked] or labels.cleared(moves.going, f"it goes when LeaderWorkerSet {child.name} is scaled down")
 
 
 def _drop(child: Child, why: str) -> Write:
@@ -109,10 +109,10 @@ def _issue(scene: Scene, child: Child, counts: Counts) -> Write:
         child,
         sum(counts.values()),
         readiness=scene.readiness_of(child),
-        why=f"its sub-roles are to have {subrole_counts.written(counts)}",
+        why=f"its sub-roles are to have {tally.written(counts)}",
         event_ref=scene.ref if scene.old else None,
         notes={
-            names.SUBROLE_REPLICAS_ANNOTATION: subrole_counts.written(counts),
+            names.SUBROLE_REPLICAS_ANNOTATION: tally.written(counts),
             names.SUBROLE_PLAN_ANNOTATION: None,
         },
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from math import floor
 
-from lwskit.disaggregated.planner_state import Flags, OldRevision, RolloutState, Step, TargetRevision, Vector
+from lwskit.disaggregated.planner.state import Flags, OldRevision, RolloutState, Step, TargetRevision, Vector
 
 
 def violations(state: RolloutState, step: Step, roles: Sequence[str] = ()) -> list[str]:

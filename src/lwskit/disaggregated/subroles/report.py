@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lwskit.api import disaggregated_names as names
 from lwskit.disaggregated.model import Child, Part
-from lwskit.disaggregated.subrole_groups import LabelledGroup, Partition
+from lwskit.disaggregated.subroles.groups import LabelledGroup, Partition
 
 _SHOWN = 3
 

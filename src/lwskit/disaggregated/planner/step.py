@@ -1,13 +1,9 @@
-"""The planner of rollouts: the next counts of an old revision and of the target, in step over all roles. Pure.
-
-Specification: 50 §8. It knows counts only (`planner_state`) and remembers nothing: the same state has the same step.
-"""
+"""The next step of a rollout: what the limits allow, or else one group too many or too few (specification: 50 §8.6)."""
 
 from __future__ import annotations
 
-from lwskit.disaggregated.planner_check import violations
-from lwskit.disaggregated.planner_safety import floors
-from lwskit.disaggregated.planner_sides import (
+from lwskit.disaggregated.planner.safety import floors
+from lwskit.disaggregated.planner.sides import (
     drained,
     excesses,
     grown,
@@ -19,9 +15,7 @@ from lwskit.disaggregated.planner_sides import (
     surge_baseline,
     whole,
 )
-from lwskit.disaggregated.planner_state import OldRevision, RolloutState, Step, TargetRevision, Vector, baseline
-
-__all__ = ["OldRevision", "RolloutState", "Step", "TargetRevision", "Vector", "baseline", "next_step", "violations"]
+from lwskit.disaggregated.planner.state import RolloutState, Step
 
 
 def next_step(state: RolloutState) -> Step | None:

@@ -13,8 +13,8 @@ from typing import Final
 
 from lwskit.api import disaggregated_names as names
 from lwskit.api import names as base
-from lwskit.disaggregated.subrole_counts import Counts
-from lwskit.disaggregated.subrole_groups import LabelledGroup
+from lwskit.disaggregated.subroles.groups import LabelledGroup
+from lwskit.disaggregated.subroles.tally import Counts
 from lwskit.runtime.objects import Obj, annotations_of, uid_of
 from lwskit.runtime.ranking import deletion_cost, ranked
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from lwskit.disaggregated.readiness import Counted
-from lwskit.disaggregated.subrole_groups import LabelledGroup, Partition, label_of
+from lwskit.disaggregated.subroles.groups import LabelledGroup, Partition, label_of
 from lwskit.runtime.objects import Obj, uid_of
 
 

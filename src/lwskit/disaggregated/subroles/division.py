@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lwskit.api import disaggregated_names as names
-from lwskit.disaggregated import subrole_change, subrole_counts, subrole_labels, subrole_victims
 from lwskit.disaggregated.model import NO_WRITE, Child, Write
 from lwskit.disaggregated.scene import Scene
 from lwskit.disaggregated.spec import Role
-from lwskit.disaggregated.subrole_assignment import Place, assign
-from lwskit.disaggregated.subrole_counts import Counts
-from lwskit.disaggregated.subrole_groups import LabelledGroup, Partition
+from lwskit.disaggregated.subroles import changing, labels, tally, victims
+from lwskit.disaggregated.subroles.assignment import Place, assign
+from lwskit.disaggregated.subroles.groups import LabelledGroup, Partition
+from lwskit.disaggregated.subroles.tally import Counts
 from lwskit.runtime.objects import annotations_of
 from lwskit.runtime.plan import AnyAction, Emit, Event, OnError
 
@@ -50,26 +50,26 @@ def prepare_child(scene: Scene, child: Child) -> Write:
     role = scene.spec.role(child.role)
     if role is not None and not role.subroles:
         return _united(scene, child)
-    issued = subrole_counts.issued(child)
+    issued = tally.issued(child)
     if issued is None:
         return _divided(scene, child, role) if role is not None else NO_WRITE
-    if subrole_counts.initial(child) is None or child.initial is None:
+    if tally.initial(child) is None or child.initial is None:
         return _remembered(scene, child, issued)
-    planned = subrole_counts.planned(child)
+    planned = tally.planned(child)
     if planned is not None:
-        return subrole_change.finish(scene, child, issued, planned)
+        return changing.finish(scene, child, issued, planned)
     partition = scene.partitions.get(child.uid)
     return Write(tuple(_assigned(child, partition, issued))) if partition is not None else NO_WRITE
 
 
 def counts(scene: Scene, child: Child) -> Counts:
-    """How a child's groups divide over parts, by sub-role, as `subrole_counts.of` has it."""
-    return subrole_counts.of(child, scene.spec.role(child.role))
+    """How a child's groups divide over parts, by sub-role, as `tally.of` has it."""
+    return tally.of(child, scene.spec.role(child.role))
 
 
 def initial(scene: Scene, child: Child) -> Counts:
-    """What a child's rollout goes by, over the same parts, as `subrole_counts.initial_of` has it."""
-    return subrole_counts.initial_of(child, scene.spec.role(child.role))
+    """What a child's rollout goes by, over the same parts, as `tally.initial_of` has it."""
+    return tally.initial_of(child, scene.spec.role(child.role))
 
 
 def is_divided(scene: Scene, child: Child) -> bool:
@@ -80,9 +80,9 @@ def is_divided(scene: Scene, child: Child) -> bool:
 
 def change(scene: Scene, child: Child, wanted: Counts) -> Write:
     """Bring a divided child to these counts by sub-role. Raises DecisionError for annotations that cannot be read."""
-    if subrole_counts.planned(child) is not None:
+    if tally.planned(child) is not None:
         return Write(pending=f"the groups of LeaderWorkerSet {child.name} still change their sub-roles")
-    return subrole_change.to(scene, child, wanted)
+    return changing.to(scene, child, wanted)
 
 
 def keep_initial(child: Child, wanted: Counts) -> Write:
@@ -90,18 +90,18 @@ def keep_initial(child: Child, wanted: Counts) -> Write:
 
     Raises DecisionError for annotations that cannot be read.
     """
-    found = subrole_counts.initial(child)
+    found = tally.initial(child)
     if found is not None and dict(found) == dict(wanted) and child.initial == sum(wanted.values()):
         return NO_WRITE
-    text = subrole_counts.written(wanted)
+    text = tally.written(wanted)
     why = f"its role is to have {text} groups by sub-role"
-    return Write((subrole_change.patch(child, _initial_notes(wanted), why),), f"{child.name} notes new counts first")
+    return Write((changing.patch(child, _initial_notes(wanted), why),), f"{child.name} notes new counts first")
 
 
 def _initial_notes(counts: Counts) -> dict[str, str | None]:
     return {
         names.INITIAL_REPLICAS_ANNOTATION: str(sum(counts.values())),
-        names.INITIAL_SUBROLE_REPLICAS_ANNOTATION: subrole_counts.written(counts),
+        names.INITIAL_SUBROLE_REPLICAS_ANNOTATION: tally.written(counts),
     }
 
 
@@ -111,33 +111,33 @@ def _initial_notes(counts: Counts) -> dict[str, str | None]:
 def _divided(scene: Scene, child: Child, role: Role) -> Write:
     """The first use on a child that is there: its groups are shared out as they are (50 §13)."""
     wanted = scene.targets.of_subroles(role.name)
-    counts = subrole_counts.fitted(wanted, child.replicas)
+    counts = tally.fitted(wanted, child.replicas)
     first = wanted
     if child.revision != scene.revision:
-        first = subrole_counts.fitted(wanted, child.initial if child.initial is not None else child.replicas)
-    why = f"its groups are shared out among sub-roles: {subrole_counts.written(counts)}"
+        first = tally.fitted(wanted, child.initial if child.initial is not None else child.replicas)
+    why = f"its groups are shared out among sub-roles: {tally.written(counts)}"
     notes: dict[str, str | None] = {
         **_initial_notes(first),
-        names.SUBROLE_REPLICAS_ANNOTATION: subrole_counts.written(counts),
+        names.SUBROLE_REPLICAS_ANNOTATION: tally.written(counts),
         names.SUBROLE_PLAN_ANNOTATION: None,
     }
-    return Write((subrole_change.patch(child, notes, why),), f"the groups of {child.name} are shared out first")
+    return Write((changing.patch(child, notes, why),), f"the groups of {child.name} are shared out first")
 
 
 def _remembered(scene: Scene, child: Child, issued: Counts) -> Write:
     """Put back what a child's rollout goes by, which has got lost."""
     if child.revision == scene.revision:
         return keep_initial(child, scene.targets.of_subroles(child.role) or issued)
-    counts = issued if child.initial is None else subrole_counts.fitted(issued, child.initial)
+    counts = issued if child.initial is None else tally.fitted(issued, child.initial)
     note = (
         f"LWS {child.name} has no valid {names.INITIAL_REPLICAS_ANNOTATION} annotation; restoring it from current "
         f"spec.replicas ({child.replicas})"
     )
     event = Event(scene.ref, names.EVENT_INITIAL_REPLICAS_MISSING, names.ACTION_RECOVER, note, "Warning")
     lost = [Emit(event=event, why=note)] if child.initial is None else []
-    why = f"it does not say any more what it began with; {subrole_counts.written(counts)} is what there is"
+    why = f"it does not say any more what it began with; {tally.written(counts)} is what there is"
     return Write(
-        (*lost, subrole_change.patch(child, _initial_notes(counts), why)), f"{child.name} gets back its counts first"
+        (*lost, changing.patch(child, _initial_notes(counts), why)), f"{child.name} gets back its counts first"
     )
 
 
@@ -149,10 +149,10 @@ def _united(scene: Scene, child: Child) -> Write:
         return NO_WRITE
     if partition is None:
         return Write(pending=f"the groups of LeaderWorkerSet {child.name} cannot be told yet")
-    actions = subrole_labels.cleared(partition.alive, f"role {child.role} has no sub-roles any more")
+    actions = labels.cleared(partition.alive, f"role {child.role} has no sub-roles any more")
     actions = actions or _unmarked(partition.alive)
     if not actions:
-        actions = [subrole_change.patch(child, notes, f"role {child.role} has no sub-roles any more")]
+        actions = [changing.patch(child, notes, f"role {child.role} has no sub-roles any more")]
     return Write(tuple(actions), f"LeaderWorkerSet {child.name} ceases to be divided among sub-roles")
 
 
@@ -169,7 +169,7 @@ def _assigned(child: Child, partition: Partition, issued: Counts) -> Sequence[An
     for group in partition.alive:
         subrole = found.get(group.uid, "")
         why = _because(group, subrole, child)
-        actions += subrole_labels.due(group, subrole, why, changed=OnError.IGNORE)
+        actions += labels.due(group, subrole, why, changed=OnError.IGNORE)
     if not actions and partition.ordinals is None and len(partition.alive) <= child.replicas:
         actions += _unmarked(partition.alive)
     return actions
@@ -180,7 +180,7 @@ def _entitled(partition: Partition, replicas: int) -> Sequence[LabelledGroup]:
     found = partition.first(replicas)
     if partition.ordinals is not None or len(found) <= replicas:
         return found
-    return [group for group in found if not subrole_victims.has_mark(group.leader)]
+    return [group for group in found if not victims.has_mark(group.leader)]
 
 
 def _because(group: LabelledGroup, subrole: str, child: Child) -> str:
@@ -192,11 +192,11 @@ def _because(group: LabelledGroup, subrole: str, child: Child) -> str:
 def _unmarked(groups: Sequence[LabelledGroup]) -> list[AnyAction]:
     """Groups that were to go and stay after all get back the deletion cost that they had."""
     return [
-        subrole_labels.patched(
+        labels.patched(
             group.leader,
-            {"annotations": subrole_victims.unmarking(group.leader)},
+            {"annotations": victims.unmarking(group.leader)},
             f"group {group.name} stays: another one went in its place",
         )
         for group in groups
-        if subrole_victims.has_mark(group.leader)
+        if victims.has_mark(group.leader)
     ]

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from lwskit.disaggregated import subrole_victims
-from lwskit.disaggregated.subrole_assignment import Place, assign
-from lwskit.disaggregated.subrole_counts import Counts
-from lwskit.disaggregated.subrole_groups import LabelledGroup, Partition, label_of
+from lwskit.disaggregated.subroles import victims
+from lwskit.disaggregated.subroles.assignment import Place, assign
+from lwskit.disaggregated.subroles.groups import LabelledGroup, Partition, label_of
+from lwskit.disaggregated.subroles.tally import Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def find(
     """
     wanted = sum(counts.values())
     if partition.ordinals is None:
-        chosen = subrole_victims.choose(partition.alive, counts, max(0, len(partition.alive) - wanted), now)
+        chosen = victims.choose(partition.alive, counts, max(0, len(partition.alive) - wanted), now)
         gone = {group.uid for group in chosen.going}
         staying = tuple(group for group in partition.alive if group.uid not in gone)
         marks = chosen.marks

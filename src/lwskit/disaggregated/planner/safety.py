@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lwskit.disaggregated.planner_state import Flags, OldRevision, RolloutState, Vector, structural, total, usable
+from lwskit.disaggregated.planner.state import Flags, OldRevision, RolloutState, Vector, structural, total, usable
 
 
 @dataclass(frozen=True, slots=True)

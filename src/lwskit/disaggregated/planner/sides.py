@@ -5,9 +5,9 @@ Specification: 50 §8.4, §8.5, §8.7.
 
 from __future__ import annotations
 
-from lwskit.disaggregated.planner_safety import is_safe, least_spec, of_old, of_target, unreplaced
-from lwskit.disaggregated.planner_state import Flags, RolloutState, Vector, total, usable
-from lwskit.disaggregated.planner_window import caps
+from lwskit.disaggregated.planner.safety import is_safe, least_spec, of_old, of_target, unreplaced
+from lwskit.disaggregated.planner.state import Flags, RolloutState, Vector, total, usable
+from lwskit.disaggregated.planner.window import caps
 
 
 def drained(state: RolloutState, max_unavailable: Vector) -> Vector:

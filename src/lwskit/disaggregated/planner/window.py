@@ -5,8 +5,8 @@ Specification: 50 §8.2.
 
 from __future__ import annotations
 
-from lwskit.disaggregated.planner_safety import least_ratio
-from lwskit.disaggregated.planner_state import Vector
+from lwskit.disaggregated.planner.safety import least_ratio
+from lwskit.disaggregated.planner.state import Vector
 
 
 def caps(sizes: Vector, progress: Vector) -> Vector:
