@@ -11,7 +11,16 @@ from typing import Any
 from lwskit.api import disaggregated_names as names
 from lwskit.disaggregated.model import NO_WRITE, Child, Readiness, Write
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.runtime.objects import Obj, ObjectRef, annotations_of, key_of, ref_of, version_of
+from lwskit.runtime.objects import (
+    Obj,
+    ObjectRef,
+    annotations_of,
+    generation_of,
+    key_of,
+    labels_of,
+    ref_of,
+    version_of,
+)
 from lwskit.runtime.plan import Event, OnError, Patch
 
 
@@ -81,16 +90,37 @@ def _body(
 
 
 def guarded(child: Child, body: Obj, why: str, event: Event | None = None) -> Patch:
-    """The patch of a child that fails if it is another one or not as it was seen."""
-    metadata = {**body.get("metadata", {}), "resourceVersion": version_of(child.obj)}
+    """The patch of a child that fails if it is another one or not as it was seen.
+
+    Its status may have changed: a step that stopped half-way because of that would go on with other counts.
+    """
+
+    def bound(obj: Obj) -> Obj:
+        return {**body, "metadata": {**body.get("metadata", {}), "resourceVersion": version_of(obj)}}
+
     return Patch(
         kind=LEADER_WORKER_SET,
         key=key_of(child.obj),
         uid=child.uid,
-        body={**body, "metadata": metadata},
+        body=bound(child.obj),
         why=why,
         on_success=event,
         errors={"Conflict": OnError.REQUEUE},
+        anew=lambda live: bound(live) if is_as_seen(child, live) else None,
+    )
+
+
+def is_as_seen(child: Child, live: Obj) -> bool:
+    """Whether a child is still what was decided on: only its status has changed, and does not forbid a raise now."""
+    now = Child.of(live)
+    return (
+        now.uid == child.uid
+        and generation_of(live) == generation_of(child.obj)
+        and labels_of(live) == labels_of(child.obj)
+        and annotations_of(live) == annotations_of(child.obj)
+        and live["metadata"].get("ownerReferences") == child.obj["metadata"].get("ownerReferences")
+        and now.is_terminating == child.is_terminating
+        and (needs_settling(child) or not needs_settling(now))
     )
 
 

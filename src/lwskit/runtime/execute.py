@@ -42,7 +42,8 @@ from lwskit.runtime.request import Result
 
 log = structlog.get_logger(__name__)
 
-MODIFY_TRIES = 5
+CONFLICT_TRIES = 5
+"""How often a write is sent at most that is made anew on a conflict."""
 MODIFY_WAIT = 0.01
 """Seconds before a Modify is repeated on a conflict; doubled each time."""
 ROUNDS = 4
@@ -193,6 +194,25 @@ class Executor:
 
     async def _patch(self, action: Patch) -> Obj:
         body = action.body
+        for left in reversed(range(CONFLICT_TRIES)):
+            try:
+                return await self._patch_once(action, body)
+            except Conflict as error:
+                again = await self._anew(action) if left else None
+                if again is None:
+                    raise
+                log.debug("the object has changed, but not in what was decided on", why=action.why, error=str(error))
+                body = again
+        raise AssertionError("the last try always ends")
+
+    async def _anew(self, action: Patch) -> Obj | None:
+        """The body that is right for the object as it is now; None where there is none."""
+        if action.anew is None:
+            return None
+        found = (await self.refresh(((action.kind, action.key),)))[action.kind, action.key]
+        return action.anew(found) if found is not None else None
+
+    async def _patch_once(self, action: Patch, body: Obj) -> Obj:
         if action.uid:
             body = {**body, "metadata": {**(body.get("metadata") or {}), "uid": action.uid}}
         try:
@@ -229,7 +249,7 @@ class Executor:
     async def _modify(self, action: Modify) -> tuple[Obj, bool]:
         retrying = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception_type(Conflict),
-            stop=tenacity.stop_after_attempt(MODIFY_TRIES),
+            stop=tenacity.stop_after_attempt(CONFLICT_TRIES),
             wait=tenacity.wait_exponential(multiplier=MODIFY_WAIT),
             sleep=self._clock.sleep,
             reraise=True,

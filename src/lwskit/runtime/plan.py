@@ -90,6 +90,8 @@ class Patch(Action):
     """A patch of an object or of its subresource; `uid` makes it apply to that incarnation only.
 
     A merge patch, or with `strategic`, for built-in kinds, one that changes single entries of lists by their keys.
+    `anew` is asked on a conflict, with the object as it is now: it returns the body that is right for it, which is sent
+    in place of the other, or None where what was decided does not hold for it any more, so that the conflict stands.
     """
 
     kind: Kind
@@ -98,6 +100,7 @@ class Patch(Action):
     subresource: str = ""
     uid: str = ""
     strategic: bool = False
+    anew: Callable[[Obj], Obj | None] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
 from lwskit.api import disaggregated_names as names
 from lwskit.api import names as base
 from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.runtime.client.transport import HttpRequest, HttpResponse
 from lwskit.runtime.objects import Obj
 from lwskit.testing.cluster import TestCluster
+from lwskit.testing.interceptors import Send, matching
 from tests.planner_cases import Rollout, rollouts
 from tests.scenarios.disaggregated.rollouts import Story, finished, newest, ready_together, stand_of
-from tests.scenarios.disaggregated.support import DisaggregatedSets, role, rolling
+from tests.scenarios.disaggregated.support import DisaggregatedSets, replicas_of, role, rolling
 
-SHOWN = ("r01", "r02", "r08", "r12", "r13", "r14", "r23", "r24", "r25")
+SHOWN = ("r01", "r02", "r08", "r12", "r13", "r14", "r18", "r19", "r23", "r24", "r25", "r26")
 """Those whose limits let no role have more than one group that is not Ready yet (with others the next step may come
-before the groups of the last one are Ready), and whose steps lead on as they do even if one is cut in two."""
-WHOLE = ("r18", "r19", "r26")
-"""Those whose steps must be taken whole."""
+before the groups of the last one are Ready)."""
+WHOLE = ("r08", "r18")
+"""Those of them whose steps lead elsewhere if one stops at a child that is to grow."""
 CASES = {case.id: case for case in rollouts()}
 FORMS: dict[str, Obj] = {
     "alone": {"size": 1},
@@ -58,15 +61,29 @@ async def play(cluster: TestCluster, sets: DisaggregatedSets, case: Rollout, for
 
 @pytest.mark.parametrize("case", SHOWN)
 async def test_a_rollout_takes_the_steps_of_its_table(cluster: TestCluster, sets: DisaggregatedSets, case: str) -> None:
-    """50 §23 lines 26, 28, 34, 36: in every step what shrinks is written first."""
+    """50 §23 lines 26, 28, 34, 35, 36: in every step what shrinks is written first, and what grows in the same pass."""
     await play(cluster, sets, CASES[case], FORMS["alone"])
 
 
-@pytest.mark.virtual_only("a step is cut in two when a write meets that of a status, and the next one is another one")
 @pytest.mark.parametrize("case", WHOLE)
-async def test_a_step_drains_and_grows(cluster: TestCluster, sets: DisaggregatedSets, case: str) -> None:
-    """50 §23 lines 26, 28, 35: both in one pass."""
+async def test_a_step_is_taken_whole(cluster: TestCluster, sets: DisaggregatedSets, case: str) -> None:
+    """50 §7.4 item 7: also where each child that is to grow, which comes last, gets another status meanwhile."""
+    met: set[tuple[str, int]] = set()
+
+    async def meet(request: HttpRequest, send: Send) -> HttpResponse:
+        name = request.path.rpartition("/")[2]
+        live = await cluster.get(LEADER_WORKER_SET, name)
+        wanted = orjson.loads(request.body or b"").get("spec", {}).get("replicas", 0)
+        if wanted > replicas_of(live) and (name, wanted) not in met:
+            met.add((name, wanted))
+            status = {"hpaPodSelector": f"met={wanted}"}
+            await cluster.patch(LEADER_WORKER_SET, name, {"status": status}, subresource="status")
+        return await send(request)
+
+    (connection,) = cluster.interceptors
+    connection.around(matching("PATCH", r"/leaderworkersets/[^/]+$"), meet)
     await play(cluster, sets, CASES[case], FORMS["alone"])
+    assert len([r for r in connection.requests if r.status == 409 and r.verb == "patch"]) >= len(met) > 0
 
 
 @pytest.mark.parametrize("form", ["groups", "hash"])

@@ -109,3 +109,50 @@ def test_an_event_tells_of_scaling_if_it_is_asked_to(replicas: int, reason: str,
     assert isinstance(event.related, ObjectRef)
     assert event.related.uid == "u"
     assert to(child(2), replicas).actions[0].on_success is None
+
+
+# Where somebody else has written --------------------------------------------------------------------------------------
+
+
+def anew(of: Child, live: Obj, replicas: int = 5) -> Obj | None:
+    """What is sent for a child in its place, as it is now, where the write meets that of somebody else."""
+    (action,) = to(of, replicas).actions
+    assert isinstance(action, Patch)
+    assert action.anew is not None
+    return action.anew(live)
+
+
+def later(of: Child, **fields: Any) -> Obj:
+    """A child as it is at resourceVersion 8; `fields` are of its metadata."""
+    return {**of.obj, "metadata": {**of.obj["metadata"], "resourceVersion": "8", **fields}}
+
+
+def test_a_status_that_has_changed_meanwhile_does_not_stop_a_write() -> None:
+    """50 §7.4 item 7: what is decided for several children is written to all of them."""
+    of = child(2, replicas=1)
+    live = {**later(of), "status": {"replicas": 2, "readyReplicas": 2}}
+    assert anew(of, live) == {"metadata": {"resourceVersion": "8"}, "spec": {"replicas": 5}}
+    lowered = {"metadata": {"annotations": {PENDING: "true"}, "resourceVersion": "8"}, "spec": {"replicas": 1}}
+    assert anew(of, live, 1) == lowered
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"uid": "another"},
+        {"generation": 2},
+        {"labels": {names.ROLE_LABEL: "prefill"}},
+        {"annotations": {INITIAL: "3"}},
+        {"ownerReferences": [{"uid": "somebody", "controller": True}]},
+        {"deletionTimestamp": "2026-01-01T00:00:00Z"},
+    ],
+)
+def test_anything_else_that_has_changed_is_decided_on_anew(fields: Obj) -> None:
+    assert anew(child(2), later(child(2), **fields)) is None
+
+
+def test_a_raise_is_decided_on_anew_where_groups_are_on_their_way_out_now() -> None:
+    """50 §7.6."""
+    of, more = child(2, replicas=2), {"replicas": 3}
+    assert anew(of, {**later(of), "status": more}) is None
+    assert anew(child(2, **more), {**later(of), "status": more}) is not None, "they have been waited for"

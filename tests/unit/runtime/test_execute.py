@@ -236,6 +236,40 @@ async def test_a_patch_carries_the_uid_and_another_incarnation_is_a_conflict(clo
         await bench.run(action)
 
 
+def labelled(version: str) -> Obj:
+    return {"metadata": {"labels": {"a": "b"}, "resourceVersion": version}}
+
+
+def guarded(anew: Callable[[Obj], Obj | None]) -> Patch:
+    """A patch of what was seen at version 1."""
+    return Patch(why="mark", kind=POD, key=Key("n", "p"), body=labelled("1"), uid="u-p", anew=anew)
+
+
+async def test_a_patch_is_made_anew_for_what_has_changed_meanwhile(clock: Clock) -> None:
+    bench = Bench(clock, Conflict("x"), pod(version="2"), Conflict("x"), pod(version="3"), pod(version="4"))
+    await bench.run(guarded(lambda live: labelled(live["metadata"]["resourceVersion"])))
+    assert [r.method for r in bench.transport.requests] == ["PATCH", "GET", "PATCH", "GET", "PATCH"]
+    bodies = [orjson.loads(r.body or b"")["metadata"] for r in bench.transport.requests if r.method == "PATCH"]
+    assert bodies == [{"labels": {"a": "b"}, "resourceVersion": v, "uid": "u-p"} for v in "123"]
+    assert [o["metadata"]["resourceVersion"] for o in bench.cache.ingested] == ["2", "3", "4"]
+
+
+async def test_the_conflict_of_a_patch_stands_where_what_was_decided_holds_no_more(clock: Clock) -> None:
+    bench = Bench(clock, Conflict("first"), pod(version="2"), Conflict("second"), NotFound("gone"))
+    with pytest.raises(Conflict, match="first"):
+        await bench.run(guarded(lambda live: None))
+    with pytest.raises(Conflict, match="second"):
+        await bench.run(guarded(lambda live: labelled("2")))
+    assert [r.method for r in bench.transport.requests] == ["PATCH", "GET"] * 2
+
+
+async def test_a_patch_is_made_anew_so_often_only(clock: Clock) -> None:
+    answers: list[Answer] = [Conflict("x"), pod()] * 4
+    bench = Bench(clock, *answers, Conflict("last"))
+    with pytest.raises(Conflict, match="last"):
+        await bench.run(guarded(lambda live: labelled("2")))
+
+
 async def test_a_delete_has_its_uid_as_precondition_and_tells_the_cache_what_became_of_the_object(clock: Clock) -> None:
     lingering = pod(version="9", deletionTimestamp="2026-01-01T00:00:00Z")
     bench = Bench(clock, lingering, pod(), {"kind": "Status", "status": "Success", "metadata": {}}, NotFound("gone"))
