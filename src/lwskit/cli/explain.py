@@ -47,6 +47,8 @@ def command(
     wanted = explaining.parse(name)
     if wanted is None:
         raise click.BadParameter(f"{name!r} names no kind of sets; {explaining.KINDS_SAID}", param_hint="NAME")
+    if not wanted.name or "/" in wanted.name:
+        raise click.BadParameter(f"{name!r} names no set; {explaining.KINDS_SAID}", param_hint="NAME")
     if dump is not None:
         refuse_beside("--from", kubeconfig, context_name)
         found.append(explaining.from_dump(dump, namespace or DEFAULT_NAMESPACE, wanted.name, wanted.kind))

@@ -21,12 +21,13 @@ from lwskit.disaggregated.readiness import is_observed
 from lwskit.disaggregated.revision import resolve
 from lwskit.disaggregated.spec import SetSpec
 from lwskit.groups.explain import explain as explain_child
-from lwskit.groups.explanation import Explanation, State, are, upper
+from lwskit.groups.explanation import Explanation, State, are, quoted, upper
+from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import DecisionError
 from lwskit.groups.ports import WorkerBackend
 from lwskit.groups.scene import owner_name
-from lwskit.runtime.objects import Obj, generation_of, is_controlled_by, is_deleting
-from lwskit.runtime.plan import AnyAction, Emit
+from lwskit.runtime.objects import Obj, generation_of, is_controlled_by, is_deleting, labels_of
+from lwskit.runtime.plan import AnyAction, Create, Emit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +185,7 @@ class _Explaining:
         )
         if found is None:
             return None
-        text = f"Groups of {self._name} have no sub-role that is known yet: {found.get('message', '')}"
+        text = f"Groups of {self._name} have no sub-role that is known yet: {quoted(found.get('message', ''))}."
         return self._said(State.PROGRESSING, "unassigned", text, waits="groups to get their sub-roles")
 
     def _slices(self, snapshot: Snapshot, decision: Pass) -> SetExplanation | None:
@@ -212,7 +213,7 @@ class _Explaining:
             if not snapshot.readiness[child.uid].known:
                 return self._unknown(one, begin, child)
         if writes:
-            return self._unwritten(one, begin, writes)
+            return self._not_made(one, begin, writes) or self._unwritten(one, begin, writes)
         held = self._held(snapshot, current)
         if held is not None:
             return self._holding(one, begin, snapshot, held, rolls=bool(old))
@@ -266,6 +267,26 @@ class _Explaining:
         text = f"The manager would act now: {'; '.join(dict.fromkeys(action.why for action in writes))}."
         said = self._said(State.PROGRESSING, "not-written-yet", begin, text, waits="the manager")
         return self._about(said, slice=one.slice)
+
+    def _not_made(self, one: SlicePlan, begin: str, writes: Sequence[AnyAction]) -> SetExplanation | None:
+        """Why a child could not be made when the manager last tried, if an event of the set says so."""
+        for action in writes:
+            if not isinstance(action, Create) or action.kind != LEADER_WORKER_SET:
+                continue
+            name, role = action.obj["metadata"]["name"], labels_of(action.obj)[names.ROLE_LABEL]
+            said = self._failure(name)
+            if said:
+                text = f"Role {role} has no {base.KIND} of revision {self.revision}. {quoted(said)}."
+                why = self._said(State.BLOCKED, "child-refused", begin, text, waits="the set to be mended")
+                return self._about(why, slice=one.slice, role=role, child=name)
+        return None
+
+    def _failure(self, child: str) -> str:
+        """The latest warning that a child of that name could not be made."""
+        for h in reversed(self.family.happenings):
+            if (h.reason, h.type) == (names.EVENT_FAILED_CREATE, "Warning") and child in h.note:
+                return h.note
+        return ""
 
     def _held(self, snapshot: Snapshot, current: list[Child]) -> Child | None:
         """The child that lacks most ready groups; before others one that goes on only if somebody does something."""

@@ -22,7 +22,7 @@ from lwskit.groups import (
     successions,
     turns,
 )
-from lwskit.groups.explanation import Explanation, State, are, upper
+from lwskit.groups.explanation import Explanation, State, are, quoted, upper
 from lwskit.groups.grouptrouble import GroupTrouble
 from lwskit.groups.model import DecisionError
 from lwskit.groups.podtrouble import Trouble
@@ -167,7 +167,7 @@ class Explaining(SetLook):
         """What the Deployment's conditions say that keeps pods from being made."""
         condition = condition_of(workload, FAILURE)
         if condition is not None and condition.get("status") == "True":
-            return condition.get("message") or condition.get("reason", "")
+            return quoted(condition.get("message") or condition.get("reason", ""))
         return ""
 
     def _late(self, workload: Obj) -> str:
@@ -178,7 +178,7 @@ class Explaining(SetLook):
         limit = workload["spec"].get("progressDeadlineSeconds")
         within = f" within {limit} s" if limit is not None else ""
         reason = condition.get("reason", "")
-        return f"{self._there} has not come on{within} ({reason}: {condition.get('message', '')})."
+        return f"{self._there} has not come on{within} ({reason}: {quoted(condition.get('message', ''))})."
 
     def _troubled(self, about: GroupTrouble, counts: str, found: hashed.Counts, late: str = "") -> Explanation:
         what = "the rollout" if found.updating else "the set"

@@ -61,6 +61,11 @@ def upper(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def quoted(text: str) -> str:
+    """Words of somebody else as the end of a sentence that gets its full stop here: without one of their own."""
+    return text if text.endswith("..") else text.removesuffix(".")
+
+
 def are(count: int) -> str:
     """The verb for so many of something."""
     return "is" if count == 1 else "are"

@@ -24,7 +24,7 @@ from lwskit.groups import (
     spec,
     successions,
 )
-from lwskit.groups.explanation import upper
+from lwskit.groups.explanation import quoted, upper
 from lwskit.groups.identity import parse_ordinal
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import DecisionError, MemberSnapshot
@@ -134,7 +134,7 @@ class Looking:
         """The latest warning about something that could not be made, for an object of that kind and name."""
         for h in reversed(self.scene.happenings):
             if (h.kind, h.name) == (kind, name) and h.reason in _FAILED and h.type == "Warning" and mention in h.note:
-                return h.note
+                return quoted(h.note)
         return ""
 
     def snapshot(self, leader: Obj, workload: Obj | None) -> MemberSnapshot:

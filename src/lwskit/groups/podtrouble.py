@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lwskit.groups.explanation import quoted
 from lwskit.groups.scene import Happening
 from lwskit.runtime.finalizers import FOREGROUND, has_finalizer
 from lwskit.runtime.objects import Obj, condition_of, is_deleting, is_true, uid_of
@@ -164,5 +165,5 @@ def _endings(status: dict[str, Any]) -> Iterator[str]:
 
 
 def _cut(text: str) -> str:
-    line = " ".join(text.split())
+    line = quoted(" ".join(text.split()))
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

@@ -139,6 +139,42 @@ def test_a_child_that_is_being_deleted() -> None:
     assert "kept by finalizer foregroundDeletion; role decode gets another one when its name is free" in found.paragraph
 
 
+def test_a_child_that_is_refused() -> None:
+    """By the event that the manager records when it tries; without one the manager is on its way."""
+    ds = pair(2, 1)
+    there = {key: child for key, child in steady(ds).items() if key == "prefill"}
+    revision = explained(*objects(ds, there)).revision
+    name = f"chat-0-{revision}-decode"
+    assert explained(*objects(ds, there)).cause == "not-written-yet"
+    note = f"Failed to create LeaderWorkerSet {name}: admission webhook denied the request: subGroupSize: 3."
+    told = explained(*objects(ds, there), failed(ds, note))
+    assert (told.state, told.cause, told.slice, told.role, told.child) == (
+        State.BLOCKED,
+        "child-refused",
+        0,
+        "decode",
+        name,
+    )
+    assert told.paragraph.endswith(f"Role decode has no LeaderWorkerSet of revision {revision}. {note}")
+    other = failed(ds, note.replace(name, "chat-0-00000000-decode"))
+    assert explained(*objects(ds, there), other).cause == "not-written-yet"
+
+
+def failed(ds: Obj, note: str) -> Obj:
+    """The event that a child could not be made."""
+    regarding = {"kind": names.KIND, "name": ds["metadata"]["name"], "namespace": "ns", "uid": ds["metadata"]["uid"]}
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "e", "namespace": "ns"},
+        "type": "Warning",
+        "reason": names.EVENT_FAILED_CREATE,
+        "regarding": regarding,
+        "note": note,
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+    }
+
+
 def test_a_foreign_child() -> None:
     ds = pair(2, 1)
     there = steady(ds)
@@ -230,11 +266,11 @@ def test_readiness_that_cannot_be_told() -> None:
 
 def test_groups_without_a_sub_role() -> None:
     ds = pair(2, 1)
-    condition = {"type": names.CONDITION_SUBROLES_ASSIGNED, "status": "False", "message": "1 group of decode"}
+    condition = {"type": names.CONDITION_SUBROLES_ASSIGNED, "status": "False", "message": "1 group of decode."}
     ds["status"]["conditions"].append(condition)
     found = explained(*objects(ds, steady(ds)))
     assert (found.state, found.cause) == (State.PROGRESSING, "unassigned")
-    assert found.paragraph.endswith("1 group of decode")
+    assert found.paragraph.endswith("known yet: 1 group of decode.")
 
 
 def test_events_that_may_not_be_read_are_told_of() -> None:

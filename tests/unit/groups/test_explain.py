@@ -149,9 +149,10 @@ def test_a_missing_leader_and_why() -> None:
     cluster = small(2)
     cluster.remove(1)
     assert facts(explained(scene_of(cluster))) == (State.PROGRESSING, "no-leader")
-    note = "create Pod x-1 in StatefulSet x failed error: quota"
+    note = "create Pod x-1 in StatefulSet x failed error: quota."
     found = explained(replace(scene_of(cluster), happenings=(failure(note, "StatefulSet"),)))
     assert (found.state, found.pod) == (State.BLOCKED, "x-1")
+    assert found.paragraph.endswith("failed error: quota.")
 
 
 def test_a_worker_that_is_missing() -> None:

@@ -173,3 +173,17 @@ def test_long_messages_are_cut() -> None:
     found = podtrouble.of(pod("Pending", node=""), [event("FailedScheduling", "x" * 1000)])
     assert found is not None
     assert len(found.text) < 400
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("0/3 nodes are available: 3 Insufficient cpu.", "is on no node: 0/3 nodes are available: 3 Insufficient cpu"),
+        ("still looking...", "is on no node: still looking..."),
+    ],
+)
+def test_the_full_stop_of_others_is_left_to_the_sentence(said: str, told: str) -> None:
+    condition = {"type": "PodScheduled", "status": "False", "message": said}
+    found = podtrouble.of(pod("Pending", node="", conditions=[condition]), ())
+    assert found is not None
+    assert found.text == told
