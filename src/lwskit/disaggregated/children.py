@@ -53,6 +53,13 @@ def labels_of(set_name: str, slice: int, revision: str, role: str) -> dict[str, 
     }
 
 
+def path_in_set(path: str, role: str) -> str:
+    """The field of a set that a field of a child comes from; `role` is the path of the child's role in the set."""
+    if path == "metadata.name":
+        return f"{role}.name"
+    return f"{role}.{path}" if path else role
+
+
 def owner_reference(ds: Obj) -> Obj:
     """The reference that makes a set the controller of a child; the child does not keep it from being deleted."""
     reference = controller_reference(ds, DISAGGREGATED_SET)

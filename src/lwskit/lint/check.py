@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from lwskit.api import disaggregated_names as names
+from lwskit.api import names as base
 from lwskit.lint import changes, disaggregated, disaggregated_changes, objects, rules
 from lwskit.lint.findings import (
     DUPLICATE_KEY,
@@ -123,13 +124,12 @@ def _file(
                     report.others += 1
                     continue
                 mine = True
+                kind = item.kind if isinstance(item, objects.Wrong) else item.data["kind"]
+                report.disaggregated += kind == names.KIND
+                report.sets += kind == base.KIND
                 if isinstance(item, objects.Wrong):
                     yield Finding(item.fault, _place(source, item.part, item.fault.path))
                     continue
-                if _is_disaggregated(item.data):
-                    report.disaggregated += 1
-                else:
-                    report.sets += 1
                 yield from _set(source, item, server, old, namespace, seen)
             any_mine = any_mine or mine
             if mine:

@@ -5,13 +5,15 @@ Specification: 50 §3, §7, §19.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
-from lwskit.api import disaggregated_names, names
-from lwskit.disaggregated.children import labels_of, name_of
-from lwskit.disaggregated.spec import Role, SetSpec, read
+from lwskit.api import disaggregated_names
+from lwskit.disaggregated import scaling
+from lwskit.disaggregated.children import path_in_set, render
+from lwskit.disaggregated.scene import Scene
+from lwskit.disaggregated.spec import SetSpec, read
 from lwskit.lint import rules
 from lwskit.lint.findings import (
     ALL_GROUPS_GO_DOWN,
@@ -46,51 +48,26 @@ _OF_COUNTS: Final = (BUDGET_ROUNDS_TO_ZERO, ALL_GROUPS_GO_DOWN)
 
 def check(ds: Obj, server: Server) -> Iterator[Fault]:
     """Of each role of a set, as it would be stored: why its LeaderWorkerSets are refused, or what they regret."""
+    ds = {**ds, "metadata": {"uid": "unknown", **ds["metadata"]}}
     spec = read(ds)
+    last = _last_slice(ds, spec)
     for index, role in enumerate(spec.roles):
-        child = _child(spec, role)
-        answer = server.create(child, spec.key.namespace)
+        if role.name not in last.targets.roles:
+            continue
+        child = render(last, role, is_drained=False)
+        answer, at = server.create(child, spec.key.namespace), f"spec.roles[{index}]"
         if answer.stored is None or answer.refusals:
             for fault in answer.refusals:
                 text = f"the LeaderWorkerSets of the role will be refused: {fault.message}"
-                yield Fault(CHILD_REFUSED, _path(fault.path, index), text)
+                yield Fault(CHILD_REFUSED, path_in_set(fault.path, at), text)
             continue
         counted = not role.is_external and not role.subroles
         for fault in rules.check(answer.stored, child, server):
             if fault.code not in _ELSEWHERE and (counted or fault.code not in _OF_COUNTS):
-                yield replace(fault, path=_path(fault.path, index))
+                yield replace(fault, path=path_in_set(fault.path, at))
 
 
-def _child(spec: SetSpec, role: Role) -> Obj:
-    """The LeaderWorkerSet of a role with the longest name."""
-    last = spec.slices - 1
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": names.KIND,
-        "metadata": {
-            "name": name_of(spec.name, last, _REVISION, role.name),
-            "namespace": spec.key.namespace,
-            "labels": {**role.labels, **labels_of(spec.name, last, _REVISION, role.name)},
-            "annotations": dict(role.annotations),
-        },
-        "spec": _with_labels(role.spec, labels_of(spec.name, last, _REVISION, role.name)),
-    }
-
-
-def _with_labels(spec: Mapping[str, Any], labels: Mapping[str, str]) -> Obj:
-    """The spec of a role, its pods with the labels of the set."""
-    inner = dict(spec["leaderWorkerTemplate"])
-    for field in ("leaderTemplate", "workerTemplate"):
-        if inner.get(field) is not None:
-            meta = inner[field].get("metadata") or {}
-            own = {**meta, "labels": {**(meta.get("labels") or {}), **labels}}
-            inner[field] = {**inner[field], "metadata": own}
-    return {**spec, "leaderWorkerTemplate": inner}
-
-
-def _path(path: str, index: int) -> str:
-    """The field of the set that a field of its role's LeaderWorkerSet comes from."""
-    at = f"spec.roles[{index}]"
-    if path == "metadata.name":
-        return f"{at}.name"
-    return f"{at}.{path}" if path else at
+def _last_slice(ds: Obj, spec: SetSpec) -> Scene:
+    """The slice whose LeaderWorkerSets have the longest names, as the manager makes it of a new set."""
+    counts = dict.fromkeys(scaling.external(spec), disaggregated_names.SCALER_SEED)
+    return Scene(ds, spec, _REVISION, spec.slices - 1, scaling.targets(spec, counts))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from lwskit.disaggregated import revision
 from lwskit.disaggregated.spec import Role, read
@@ -24,10 +24,10 @@ def check(old: Obj, new: Obj) -> Iterator[Fault]:
     causes = _causes(old, new)
     if causes:
         text = (
-            "every group of all roles will be made anew, those of roles that stay as they are too: "
-            f"changed {listed(causes)}"
+            "the set gets a new revision, for which every group of every role will be made anew, whether its role has "
+            f"changed or not: {'; '.join(cause.told for cause in causes)}"
         )
-        yield Fault(ROLLS_GROUPS, causes[0], text)
+        yield Fault(ROLLS_GROUPS, causes[0].path, text)
     before, after = read(old), read(new)
     if after.slices < before.slices:
         gone = before.slices - after.slices
@@ -63,17 +63,28 @@ def _removed(what: str, before: int, after: int, path: str) -> Iterator[Fault]:
     yield Fault(GROUPS_REMOVED, path, text, _COUNTED)
 
 
-def _causes(old: Obj, new: Obj) -> list[str]:
-    """Fields that make a new revision, as the changed set has them."""
+class _Cause(NamedTuple):
+    """What makes a new revision: the first field of a role, and all of it in words."""
+
+    path: str
+    told: str
+
+
+def _causes(old: Obj, new: Obj) -> list[_Cause]:
+    """The roles that make a new revision: those that change in the order that the changed set has, then lost ones."""
     try:
         before, after = (_roles(revision.hashed(ds)) for ds in (old, new))
     except DecodeError:
         return []
-    places = {role["name"]: f"spec.roles[{index}]" for index, role in enumerate(new["spec"]["roles"])}
-    found: list[str] = []
-    for name, place in places.items():
-        found += differences(before[name], after[name], place) if name in before else [place]
-    return found + (["spec.roles"] if before.keys() - after.keys() else [])
+    found: list[_Cause] = []
+    for index, role in enumerate(new["spec"]["roles"]):
+        name, place = role["name"], f"spec.roles[{index}]"
+        if name not in before:
+            found.append(_Cause(place, f"role {name} is new, {place}"))
+        elif fields := list(differences(before[name], after[name], place)):
+            found.append(_Cause(fields[0], f"role {name} has changed in {listed(fields)}"))
+    lost = [name for name in before if name not in after]
+    return [*found, *(_Cause("spec.roles", f"role {name} is gone") for name in lost)]
 
 
 def _roles(hashed: str) -> Mapping[str, Any]:

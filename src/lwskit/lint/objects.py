@@ -12,6 +12,8 @@ from lwskit.lint.source import Part
 
 _VERSIONS: Final = {names.KIND: names.API_VERSION, disaggregated_names.KIND: disaggregated_names.API_VERSION}
 """The kinds that are checked, and their versions."""
+_RESERVED: Final = "k8s.io"
+"""How the groups end that only the Kubernetes project gives out."""
 _KINDS: Final = {names.GROUP: names.KIND, disaggregated_names.GROUP: disaggregated_names.KIND}
 
 
@@ -30,10 +32,14 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """An object that no server would take for the set that it means to be, or that does not belong in a file."""
+    """An object that no server would take for the set that it means to be, or that does not belong in a file.
+
+    `kind` is that of the set which is meant, empty for what is none.
+    """
 
     fault: Fault
     part: Part
+    kind: str = ""
 
 
 def of(data: Any, part: Part) -> Iterator[Found | Other | Wrong]:
@@ -49,14 +55,19 @@ def of(data: Any, part: Part) -> Iterator[Found | Other | Wrong]:
             yield from of(item, place)
         return
     group = version.partition("/")[0] if isinstance(version, str) else ""
-    if isinstance(kind, str) and kind in _VERSIONS and group in ("", _VERSIONS[kind].partition("/")[0]):
-        yield Found(data, part) if version == _VERSIONS[kind] else Wrong(_version_fault(kind, version), part)
+    if isinstance(kind, str) and kind in _VERSIONS and _has_no_others(group):
+        yield Found(data, part) if version == _VERSIONS[kind] else Wrong(_version_fault(kind, version), part, kind)
     elif (kind, version) == (disaggregated_names.SCALER_KIND, disaggregated_names.API_VERSION):
         yield Wrong(_scaler_fault(), part)
     elif group in _KINDS:
-        yield Wrong(_kind_fault(kind, group), part)
+        yield Wrong(_kind_fault(kind, group), part, _KINDS[group])
     else:
         yield Other()
+
+
+def _has_no_others(group: str) -> bool:
+    """Whether a group can have no sets of somebody else's under our names: none of Kubernetes' own has any."""
+    return "." not in group or group.endswith(_RESERVED)
 
 
 def _version_fault(kind: str, version: Any) -> Fault:

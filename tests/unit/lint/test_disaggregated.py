@@ -100,6 +100,12 @@ def test_a_set_that_no_set_can_be_named_after() -> None:
     }
 
 
+def test_limits_of_a_role_that_never_rolls_by_itself() -> None:
+    """What comes to nothing is refused of a LeaderWorkerSet, but not of one that a set scales (50 §7.2)."""
+    idle = rolling(maxSurge=0, maxUnavailable=0)
+    assert codes(disaggregated(external(replicas=0, **idle), role("decode"))) == []
+
+
 def test_what_the_author_of_a_set_would_regret() -> None:
     template = {"workerTemplate": {"spec": {"hostname": "h", "containers": [{"name": "w", "image": "i"}]}}}
     found = only("LWS432", disaggregated(role(), role("decode", template)))
@@ -146,12 +152,22 @@ def test_a_scaler_does_not_belong_in_a_file() -> None:
         ({"apiVersion": None}, "apiVersion is missing; write apiVersion: disaggregatedset.x-k8s.io/v1"),
         ({"kind": "Disaggregated"}, "there is no kind 'Disaggregated' in disaggregatedset.x-k8s.io; the only one is"),
         ({"kind": None}, "kind is missing; write kind: DisaggregatedSet"),
+        ({"apiVersion": "leaderworkerset.x-k8s.io/v1"}, "there is no DisaggregatedSet in version"),
+        ({"apiVersion": "apps/v1"}, "there is no DisaggregatedSet in version"),
+        ({"apiVersion": "v1"}, "there is no DisaggregatedSet in version"),
     ],
 )
 def test_a_kind_that_is_not_served(change: Obj, text: str) -> None:
     document = {key: value for key, value in {**ds(), **change}.items() if value is not None}
-    found = only("LWS004", yaml.safe_dump(document))
-    assert text in found.fault.message
+    found = report(yaml.safe_dump(document))
+    (finding,) = found.findings
+    assert (finding.fault.code.code, text in finding.fault.message) == ("LWS004", True)
+    assert summary(found) == "1 DisaggregatedSet in 1 file: 1 error, 0 warnings"
+
+
+def test_a_kind_of_that_name_that_is_somebody_elses() -> None:
+    found = report(yaml.safe_dump({**ds(), "apiVersion": "example.com/v1"}))
+    assert (found.findings, found.disaggregated, found.others) == ([], 0, 1)
 
 
 def test_kinds_are_counted() -> None:
@@ -196,8 +212,20 @@ def test_a_change_of_one_role_rolls_all() -> None:
     at = "spec.roles[1].spec.leaderWorkerTemplate.workerTemplate.spec.containers[0].image"
     assert fault.path == at
     assert fault.message == (
-        f"every group of all roles will be made anew, those of roles that stay as they are too: changed {at}"
+        "the set gets a new revision, for which every group of every role will be made anew, whether its role has "
+        f"changed or not: role decode has changed in {at}"
     )
+
+
+def test_what_each_role_adds_to_a_new_revision() -> None:
+    other = role("prefill", {**OTHER, "size": 2}, replicas=2)
+    fault = only("LWS501", disaggregated(other, role("encode"), slices=3), BEFORE).fault
+    at = "spec.roles[0].spec.leaderWorkerTemplate"
+    assert fault.message.partition("or not: ")[2] == (
+        f"role prefill has changed in {at}.workerTemplate.spec.containers[0].image, {at}.size; "
+        "role encode is new, spec.roles[1]; role decode is gone"
+    )
+    assert fault.path == f"{at}.workerTemplate.spec.containers[0].image"
 
 
 @pytest.mark.parametrize(
