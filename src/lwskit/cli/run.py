@@ -131,7 +131,8 @@ async def _run(
             async with asyncio.TaskGroup() as tasks:
                 running = tasks.create_task(program.run(), name="manager")
                 await program.manager.elected.wait()
-                click.echo(f"serving LeaderWorkerSets on {where}; webhooks at {endpoint().url}; Ctrl-C ends it")
+                click.echo(f"serving LeaderWorkerSets and DisaggregatedSets on {where}")
+                click.echo(f"webhooks at {endpoint().url}; Ctrl-C ends it")
                 await asyncio.wait({running})
     finally:
         await client.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -34,7 +35,7 @@ DEFAULT_KUBECONFIG = Path("lwskit.kubeconfig")
 )
 @log_options("error")
 def command(port: int, kubeconfig_out: Path, nodes: int, without: tuple[str, ...], speed: float) -> None:
-    """Start a Kubernetes cluster with LeaderWorkerSets in this process and serve it for kubectl until Ctrl-C."""
+    """Start a Kubernetes cluster with sets of both kinds in this process and serve it for kubectl until Ctrl-C."""
     run_until_interrupted(_up(port, kubeconfig_out.absolute(), nodes, without, speed))
 
 
@@ -45,8 +46,16 @@ async def _up(port: int, kubeconfig_out: Path, nodes: int, without: tuple[str, .
         serve(session.server, port=port, clock=clock, rng=rng) as served,
     ):
         with served.kubeconfig(kubeconfig_out):
-            click.echo(f"cluster at {served.url}; kubeconfig written to {kubeconfig_out}")
-            click.echo(f"  export KUBECONFIG={kubeconfig_out}")
-            click.echo("  kubectl get leaderworkerset,statefulset,pods")
-            click.echo("Ctrl-C ends it.")
+            for line in told(served.url, kubeconfig_out):
+                click.echo(line)
             await asyncio.get_running_loop().create_future()
+
+
+def told(url: str, kubeconfig: Path) -> Iterator[str]:
+    """What is said of a cluster that is served at `url`: how kubectl gets there, and what of ours it finds."""
+    yield f"cluster at {url}; kubeconfig written to {kubeconfig}"
+    yield f"  export KUBECONFIG={kubeconfig}"
+    yield "It serves LeaderWorkerSets and DisaggregatedSets:"
+    yield "  kubectl get leaderworkerset,statefulset,pods"
+    yield "  kubectl get disaggregatedset,disaggregatedsetrolescaler,leaderworkerset"
+    yield "Ctrl-C ends it."
