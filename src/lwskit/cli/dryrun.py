@@ -16,6 +16,7 @@ from lwskit.simulate.edit import applied
 T = TypeVar("T")
 
 _UNDECODED = re.compile(r'\s*"" is invalid: patch: Invalid value: ".*\}": (.*)', re.DOTALL)
+_BY_WEBHOOK = "admission webhook"
 _ATTEMPTS = 5
 """How often a set is looked at again because somebody else has written it meanwhile."""
 
@@ -48,7 +49,7 @@ async def stored(
         try:
             return Answer(seen, await _dry_run(client, kind, live, manifest))
         except Forbidden as error:
-            if "admission webhook" in error.message:
+            if _BY_WEBHOOK in error.message:
                 return Answer(seen, refusal=error.message)
             return Answer(seen)
         except ApiError as error:
@@ -58,6 +59,22 @@ async def stored(
             if overtaken or not 400 <= error.code < 500:
                 raise
             return Answer(seen, refusal=_said(error))
+
+
+async def refusal(client: Client, kind: Kind, obj: Obj) -> str | None:
+    """Why the server would not create an object, empty if it would; None if who asks may not create any.
+
+    Raises ApiError for what says nothing of the object, and ConnectionFailed; when cancelled, nothing is asked.
+    """
+    try:
+        await client.create(kind, obj, dry_run=True)
+    except Forbidden as error:
+        return error.message if _BY_WEBHOOK in error.message else None
+    except ApiError as error:
+        if not 400 <= error.code < 500:
+            raise
+        return _said(error)
+    return ""
 
 
 async def _dry_run(client: Client, kind: Kind, live: Obj | None, manifest: Obj) -> Obj:

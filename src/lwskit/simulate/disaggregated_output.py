@@ -4,14 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 from lwskit.simulate import wording
 from lwskit.simulate.disaggregated_edit import Verdict
-from lwskit.simulate.disaggregated_report import NOTHING, Report, Skew
-from lwskit.simulate.disaggregated_rollout import Place, Step
+from lwskit.simulate.disaggregated_report import (
+    CHILD_REFUSED,
+    CUT_OFF,
+    NO_DECISION,
+    NOTHING,
+    UNRESOLVED,
+    WAITS,
+    Report,
+    Skew,
+)
+from lwskit.simulate.disaggregated_rollout import IDLE, Deeds, Place, Step
 from lwskit.simulate.report import Outcome
 from lwskit.simulate.wording import capacity, counted, more
+
+_STALLS: Final = {
+    CHILD_REFUSED: "LeaderWorkerSets that the manager wants are refused",
+    UNRESOLVED: "it is not known how many groups there are to be",
+    NO_DECISION: "the manager stops",
+    WAITS: "it waits for groups that do not become ready",
+    CUT_OFF: "the plan is cut off",
+}
+"""What the notices about the end come to."""
 
 
 def text(report: Report) -> Iterator[str]:
@@ -23,15 +41,19 @@ def text(report: Report) -> Iterator[str]:
         for alike in _alike(report):
             yield ""
             where = f"{_slices(alike)}: " if report.slices != (0,) else ""
+            if not _rows(report, alike[0]):
+                yield f"  {where}nothing changes"
+                continue
             yield f"  {where}groups of old revisions/of the new one (ready ones of both)"
             yield from (f"  {line}".rstrip() for line in _table(report, alike[0]))
         yield ""
         if report.before is not None:
-            yield f"  lowest: {'; '.join(_lowest(report))}"
+            yield f"  lowest: {'; '.join((*_lowest(report), *_without(report)))}"
         if report.skew is not None:
             yield f"  widest skew: {_skew(report, report.skew)}"
         yield f"  at the peak: {_peak(report)}"
-        yield f"  end: {'all groups are ready and as asked for' if report.outcome is Outcome.DONE else 'it stalls'}"
+    if report.steps or report.outcome is Outcome.STALLED:
+        yield f"  end: {_end(report)}"
     yield from wording.notices(report.notices)
 
 
@@ -48,6 +70,8 @@ def headline(report: Report) -> str:
             return f"rolls all roles: revision {before}{report.revision}"
         case Verdict.SCALES:
             before = report.before.groups if report.before is not None else 0
+            if before == report.wanted:
+                return f"asks for {counted(before, 'group')}, as many as now; no rollout"
             return f"scales from {before} to {counted(report.wanted, 'group')}; no rollout"
         case Verdict.NEXT_REVISION:
             return f"applies to what is made later, at the next revision; {going or 'no group is touched now'}"
@@ -69,7 +93,10 @@ def _alike(report: Report) -> list[list[int]]:
     """The slices, those together that go the same way."""
     found: dict[tuple[object, ...], list[int]] = {}
     for index in report.slices:
-        way = tuple(moment.counts.get(Place(index, part)) for moment in report.moments for part in report.parts)
+        way = tuple(
+            (_said(moment.of(index)), *(moment.counts.get(Place(index, part)) for part in report.parts))
+            for moment in report.moments
+        )
         found.setdefault(way, []).append(index)
     return list(found.values())
 
@@ -79,12 +106,24 @@ def _slices(alike: Sequence[int]) -> str:
 
 
 def _table(report: Report, index: int) -> Iterator[str]:
-    parts = report.parts
-    header = ("step", "after", *(str(part) for part in parts), "")
-    rows = [_row("", "", report, report.before, index)] if report.before is not None else []
-    rows += [_row(str(n), one.after, report, one, index) for n, one in enumerate(report.steps, 1)]
-    # The first row is how things are now.
-    return wording.table(header, rows, other=1)
+    before = report.before
+    # The first row is how things are now; a slice that is new has nothing yet.
+    first = [_row("", "", report, before, index)] if before is not None and report.had_groups(index) else []
+    header = ("step", "after", *(str(part) for part in report.parts), "")
+    return wording.table(header, (*first, *_rows(report, index)), other=len(first))
+
+
+def _rows(report: Report, index: int) -> list[tuple[str, ...]]:
+    """The steps at which something changes in a slice."""
+    rows: list[tuple[str, ...]] = []
+    before, after = report.before, ""
+    for number, one in enumerate(report.steps, 1):
+        after = one.after or after
+        if before is None or one.of(index) != IDLE or one.counts_of(index) != before.counts_of(index):
+            rows.append(_row(str(number), after, report, one, index))
+            after = ""
+        before = one
+    return rows
 
 
 def _row(number: str, after: str, report: Report, one: Step, index: int) -> tuple[str, ...]:
@@ -93,22 +132,41 @@ def _row(number: str, after: str, report: Report, one: Step, index: int) -> tupl
         number,
         after,
         *(f"{count.old}/{count.new} ({count.ready})" for count in counts),
-        ", ".join((*one.marks, *_children(one))),
+        _said(one.of(index)),
     )
 
 
-def _children(one: Step) -> Iterator[str]:
-    """What becomes of children, for all slices."""
-    if one.made:
-        yield f"makes {counted(len(one.made), 'LeaderWorkerSet')}"
-    if one.gone:
-        yield f"deletes {counted(len(one.gone), 'LeaderWorkerSet')}"
+def _said(deeds: Deeds) -> str:
+    """What becomes of one slice beside its counts."""
+    told = [*deeds.marks]
+    told += [f"makes {counted(len(deeds.made), 'LeaderWorkerSet')}"] if deeds.made else []
+    told += [f"deletes {counted(len(deeds.gone), 'LeaderWorkerSet')}"] if deeds.gone else []
+    told += [f"changes the sub-role label of {counted(deeds.labelled, 'group')}"] if deeds.labelled else []
+    return ", ".join(told)
 
 
 def _lowest(report: Report) -> Iterator[str]:
     for part, lowest in report.lowest.items():
         where = f" in slice {lowest.slice}" if report.slices != (0,) else ""
         yield f"{part} {lowest.ready} ready of {lowest.wanted} wanted{where}"
+
+
+def _without(report: Report) -> Iterator[str]:
+    """What has no capacity to lose, since it has no group yet."""
+    new = [index for index in sorted({place.slice for place in report.desired}) if not report.had_groups(index)]
+    if new:
+        yield f"slice {new[0]} is new" if len(new) == 1 else f"slices {', '.join(map(str, new))} are new"
+    for part in report.parts:
+        if part not in report.lowest and len(new) < len({place.slice for place in report.desired}):
+            yield f"{part} has no group yet"
+
+
+def _end(report: Report) -> str:
+    if report.outcome is Outcome.DONE:
+        return "all groups are ready and as asked for"
+    why = next((_STALLS[notice.code] for notice in report.notices if notice.code in _STALLS), "")
+    how = "it is stuck as it is" if report.before is not None and not report.steps else "it stalls"
+    return f"{how}: {why}" if why else how
 
 
 def _skew(report: Report, skew: Skew) -> str:
@@ -171,6 +229,7 @@ def as_data(report: Report) -> dict[str, Any]:
                 "marks": list(one.marks),
                 "made": list(one.made),
                 "deleted": list(one.gone),
+                "labelled": one.labelled,
             }
             for number, one in enumerate(report.steps, 1)
         ],

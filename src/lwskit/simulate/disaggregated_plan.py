@@ -5,15 +5,16 @@ Specification: 50 §5–§14.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from lwskit.api import disaggregated_names as names
 from lwskit.disaggregated import scaling, spec
+from lwskit.disaggregated.children import path_in_set
 from lwskit.disaggregated.family import Family, LeadersOf
-from lwskit.disaggregated.model import Part
+from lwskit.disaggregated.model import Child, Part
 from lwskit.disaggregated.revision import resolve
 from lwskit.disaggregated.scene import Targets
 from lwskit.disaggregated.slices import is_removed
@@ -24,11 +25,19 @@ from lwskit.groups.ports import WorkerBackend
 from lwskit.runtime.objects import Obj, is_true
 from lwskit.simulate import disaggregated_edit as edits
 from lwskit.simulate import order as orders
-from lwskit.simulate.disaggregated_report import Report
+from lwskit.simulate.disaggregated_report import (
+    CHILD_REFUSED,
+    CUT_OFF,
+    NO_DECISION,
+    UNRESOLVED,
+    WAITS,
+    Report,
+)
 from lwskit.simulate.disaggregated_rollout import BOOTSTRAP, Choose, Place, Play, step
 from lwskit.simulate.disaggregated_start import world
-from lwskit.simulate.disaggregated_world import Group, World
+from lwskit.simulate.disaggregated_world import Group, Judge, Refused, World
 from lwskit.simulate.report import ENOUGH, Notice, Outcome
+from lwskit.simulate.wording import counted
 
 _CHOICES: Final[dict[str, Choose]] = {
     orders.TOGETHER: lambda pending: pending,
@@ -49,11 +58,18 @@ _REST: Final = (
 
 
 def plan(
-    family: Family, new: Obj, ready_order: str, leaders_of: LeadersOf, workers: WorkerBackend, now: datetime
+    family: Family,
+    new: Obj,
+    ready_order: str,
+    leaders_of: LeadersOf,
+    workers: WorkerBackend,
+    now: datetime,
+    judge: Judge,
 ) -> Report:
     """The plan for storing `new`, a set with its defaults, in the family.
 
-    `ready_order` is one of `order.ORDERS`, or empty for all at once. Raises OrderError.
+    `ready_order` is one of `order.ORDERS`, or empty for all at once; `judge` says what an API server refuses of the
+    LeaderWorkerSets that follow. Raises OrderError.
     """
     chosen = ready_order or orders.TOGETHER
     if chosen not in _CHOICES:
@@ -64,7 +80,7 @@ def plan(
     new = {**new, "metadata": {"uid": "simulated", **new["metadata"]}}
     family = family.edited(new)
     changed = edits.differences(old, new) if old is not None else []
-    played = world(family, new, leaders_of, workers, now)
+    played = world(family, new, leaders_of, workers, now, judge)
     before = step(played, "") if old is not None else None
     play = Play.of(played, _CHOICES[chosen])
     play.run()
@@ -108,7 +124,8 @@ def _is_done(play: Play) -> bool:
     ds = play.world.ds
     current = resolve(ds, play.world.own).revision
     left = any(o["metadata"]["labels"].get(names.REVISION_LABEL) != current for o in play.world.children.values())
-    return not play.error and not left and is_true(ds, names.CONDITION_AVAILABLE)
+    stuck = play.error or play.world.refused
+    return not stuck and not left and is_true(ds, names.CONDITION_AVAILABLE)
 
 
 # Notices --------------------------------------------------------------------------------------------------------------
@@ -215,20 +232,57 @@ def _about_end(play: Play, report: Report, targets: Targets, chosen: str) -> Ite
     if targets.unresolved:
         listed = ", ".join(str(part) for part in targets.unresolved)
         yield Notice(
-            "unresolved",
+            UNRESOLVED,
             f"{listed}: the scaler cannot be had, so that the manager changes no group of the set",
             ("free the scaler's name, or make the role Static",),
         )
     if len(report.steps) >= ENOUGH:
-        yield Notice("cut-off", f"the plan is cut off after {ENOUGH} steps")
-    elif report.outcome is Outcome.STALLED and play.error:
-        yield Notice("no-decision", f"the manager stops: {play.error}")
-    elif report.outcome is Outcome.STALLED and not targets.unresolved:
-        waiting = _waiting(play.world)
-        text = f"it waits: {play.note}" if play.note else "it waits"
-        if waiting and chosen != orders.NEVER:
-            text += f"; not ready, and not expected to be: {', '.join(waiting)}"
-        yield Notice("waits", text)
+        yield Notice(CUT_OFF, f"the plan is cut off after {ENOUGH} steps")
+        return
+    yield from _about_refused(play.world.refused)
+    if report.outcome is not Outcome.STALLED:
+        return
+    if play.error:
+        yield Notice(NO_DECISION, f"the manager stops: {play.error}")
+        return
+    waiting = _waiting(play.world) if chosen != orders.NEVER else []
+    if targets.unresolved or (play.world.refused and not waiting):
+        return
+    text = f"it waits: {play.note}" if play.note else "it waits"
+    if waiting:
+        text += f"; not ready, and not expected to be: {', '.join(waiting)}"
+    yield Notice(WAITS, text)
+
+
+def _about_refused(refused: Sequence[Refused]) -> Iterator[Notice]:
+    """The children that cannot be had, once for all slices in which it is the same role for the same fields."""
+    alike: dict[tuple[str, bool, tuple[str, ...]], list[Refused]] = {}
+    for one in refused:
+        alike.setdefault((one.child.role, one.is_new, tuple(why.path for why in one.why)), []).append(one)
+    for (role, is_new, _), found in alike.items():
+        first, *others = (one.child for one in found)
+        at = f"spec.roles[{role}]"
+        why = "; ".join(f"{path_in_set(each.path, at)}: {each.message}" for each in found[0].why)
+        text = f"role {role}: {_named(first, others)} {'is' if not others else 'are'} refused by the API server: {why}"
+        if not is_new:
+            text += f"; there were to be {counted(first.replicas, 'group')}"
+        yield Notice(CHILD_REFUSED, text, _mended(found[0]))
+
+
+def _mended(refused: Refused) -> tuple[str, ...]:
+    paths = [why.path for why in refused.why]
+    if "metadata.name" in paths:
+        return (
+            "make the set under another name: of lower case letters, digits and dashes, with a letter at its beginning",
+        )
+    return ("mend it in the manifest; `lwskit lint` tells the line",) if all(paths) else ()
+
+
+def _named(first: Child, others: Sequence[Child]) -> str:
+    """A child by its name, and those of other slices."""
+    slices = ", ".join(str(child.slice) for child in others)
+    more = f" and {'that' if len(others) == 1 else 'those'} of slice{'' if len(others) == 1 else 's'} {slices}"
+    return f"LeaderWorkerSet {first.name}" + (more if others else "")
 
 
 def _waiting(played: World) -> list[str]:

@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from lwskit.disaggregated.model import Part
 from lwskit.simulate.disaggregated_edit import Verdict
 from lwskit.simulate.disaggregated_rollout import Count, Place, Step
 from lwskit.simulate.disaggregated_world import Write
 from lwskit.simulate.report import REFUSED, Notice, Outcome
+
+NOTHING = Count()
+"""A part of which there is nothing."""
+
+CHILD_REFUSED: Final = "child-refused"
+UNRESOLVED: Final = "unresolved"
+NO_DECISION: Final = "no-decision"
+WAITS: Final = "waits"
+CUT_OFF: Final = "cut-off"
+"""The codes of what is said of the end of a plan that stalls."""
 
 
 class Lowest(NamedTuple):
@@ -88,17 +98,28 @@ class Report:
 
     @property
     def lowest(self) -> dict[Part, Lowest]:
-        """The lowest capacity of each part, in whichever of the slices that the set is to have it is lowest."""
+        """The lowest capacity of each part, in whichever of the slices that the set is to have it is lowest.
+
+        What has no group before the first step has no capacity to lose: a new slice, a new role. Parts that have none
+        anywhere are left out.
+        """
         found: dict[Part, Lowest] = {}
         slices = {place.slice for place in self.desired}
-        for number, moment in enumerate(self.moments, 0 if self.before is not None else 1):
+        for number, moment in enumerate(self.moments):
             for place, count in moment.counts.items():
-                if place.slice not in slices:
+                if place.slice not in slices or not self._had(place):
                     continue
                 one = Lowest(count.ready, self.desired.get(place, 0), place.slice, number)
                 if place.part not in found or one.ready < found[place.part].ready:
                     found[place.part] = one
         return {part: found[part] for part in self.parts if part in found}
+
+    def had_groups(self, index: int) -> bool:
+        """Whether a slice has groups, or is asked for some, before the first step."""
+        return any(place.slice == index and self._had(place) for place in (self.before.counts if self.before else ()))
+
+    def _had(self, place: Place) -> bool:
+        return self.before is not None and any(self.before.counts.get(place, NOTHING))
 
     @property
     def skew(self) -> Skew | None:
@@ -155,7 +176,3 @@ def refused(namespace: str, name: str, sentences: Sequence[str]) -> Report:
     """The plan for an edit that the API server refuses."""
     notices = tuple(Notice(REFUSED, sentence) for sentence in sentences)
     return Report(namespace=namespace, name=name, verdict=Verdict.REFUSED, outcome=Outcome.REFUSED, notices=notices)
-
-
-NOTHING = Count()
-"""A part of which there is nothing."""

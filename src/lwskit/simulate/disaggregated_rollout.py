@@ -15,6 +15,7 @@ from lwskit.disaggregated.model import Child, Part
 from lwskit.disaggregated.revision import resolve
 from lwskit.disaggregated.subroles import tally
 from lwskit.groups.model import DecisionError
+from lwskit.runtime.objects import Obj
 from lwskit.runtime.plan import Event
 from lwskit.simulate.disaggregated_world import Group, World, subrole_of
 from lwskit.simulate.report import ENOUGH, THE_EDIT
@@ -45,18 +46,61 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What one pass has changed. `after` is what it followed from, empty for one that follows from the pass before."""
+class Deeds:
+    """What one pass does in one slice beside what the counts say."""
 
-    after: str
-    counts: Mapping[Place, Count]
-    groups: int
-    pods: int
     marks: tuple[str, ...] = ()
     """How it exceeds a limit on purpose."""
     made: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     """The children that it makes, and those that are deleted."""
+    labelled: int = 0
+    """Of how many groups it changes the sub-role."""
+
+
+IDLE: Final = Deeds()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one pass has changed. `after` is what it followed from, empty for one that follows from the pass before.
+
+    `deeds` are by slice; under None those of children whose slice is not known.
+    """
+
+    after: str
+    counts: Mapping[Place, Count]
+    groups: int
+    pods: int
+    deeds: Mapping[int | None, Deeds] = field(default_factory=dict)
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """How it exceeds a limit on purpose, in any slice."""
+        return tuple(dict.fromkeys(mark for one in self.deeds.values() for mark in one.marks))
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """The children that it makes."""
+        return tuple(sorted(name for one in self.deeds.values() for name in one.made))
+
+    @property
+    def gone(self) -> tuple[str, ...]:
+        """The children that are deleted."""
+        return tuple(sorted(name for one in self.deeds.values() for name in one.gone))
+
+    @property
+    def labelled(self) -> int:
+        """Of how many groups it changes the sub-role."""
+        return sum(one.labelled for one in self.deeds.values())
+
+    def of(self, index: int) -> Deeds:
+        """What it does in a slice."""
+        return self.deeds.get(index, IDLE)
+
+    def counts_of(self, index: int) -> dict[Part, Count]:
+        """The counts of a slice."""
+        return {place.part: count for place, count in self.counts.items() if place.slice == index}
 
 
 @dataclass(slots=True)
@@ -94,7 +138,7 @@ class Play:
         """Passes until nothing changes any more."""
         idle = 0
         while idle < _IDLE and len(self.steps) < ENOUGH:
-            there = {*self.world.children}
+            there = dict(self.world.children)
             try:
                 found, changed = self.world.step()
             except DecisionError as error:
@@ -103,20 +147,35 @@ class Play:
             self.error = "; ".join(f"slice {one.slice}: {one.error}" for one in found.slices if one.error)
             waits = [one.plan.note or one.plan.result.reason for one in found.slices if one.plan.result.after]
             self.note = "; ".join(dict.fromkeys(filter(None, (*waits, found.status.result.reason))))
-            now = {*self.world.children}
-            if (seen := counts(self.world)) != self._seen or now != there:
+            now = self.world.children
+            if (seen := counts(self.world)) != self._seen or now.keys() != there.keys():
                 self._seen = seen
-                self.steps.append(step(self.world, after, sorted(now - there), sorted(there - now)))
+                self.steps.append(step(self.world, after, there))
                 after = ""
             idle = 0 if changed else idle + 1
 
 
-def step(world: World, after: str, made: Sequence[str] = (), gone: Sequence[str] = ()) -> Step:
-    """How things stand after a pass."""
+def step(world: World, after: str, before: Mapping[str, Obj] | None = None) -> Step:
+    """How things stand after a pass; `before` are the children that there were before it, the same if not given."""
     groups = [group for groups in world.groups.values() for group in groups]
-    return Step(
-        after, counts(world), len(groups), sum(g.pods for g in groups), _marks(world.events), tuple(made), tuple(gone)
-    )
+    deeds = _deeds(world, before) if before is not None else {}
+    return Step(after, counts(world), len(groups), sum(g.pods for g in groups), deeds)
+
+
+def _deeds(world: World, before: Mapping[str, Obj]) -> dict[int | None, Deeds]:
+    now = world.children
+    made = [Child.of(now[name]) for name in sorted(now.keys() - before.keys())]
+    gone = [Child.of(before[name]) for name in sorted(before.keys() - now.keys())]
+    slices = {*(child.slice for child in (*made, *gone)), *world.events, *world.labelled}
+    return {
+        index: Deeds(
+            _marks(world.events.get(index, ())),
+            tuple(child.name for child in made if child.slice == index),
+            tuple(child.name for child in gone if child.slice == index),
+            world.labelled.get(index, 0) if index is not None else 0,
+        )
+        for index in slices
+    }
 
 
 def counts(world: World) -> dict[Place, Count]:

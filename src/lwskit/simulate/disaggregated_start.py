@@ -11,19 +11,20 @@ from lwskit.groups.ports import WorkerBackend
 from lwskit.groups.scene import Scene, is_leader_pod
 from lwskit.runtime.objects import Obj
 from lwskit.simulate import hashed_start, start
-from lwskit.simulate.disaggregated_world import Group, World
+from lwskit.simulate.disaggregated_world import Group, Judge, World
 
 
-def world(family: Family, ds: Obj, leaders_of: LeadersOf, workers: WorkerBackend, now: datetime) -> World:
+def world(family: Family, ds: Obj, leaders_of: LeadersOf, workers: WorkerBackend, now: datetime, judge: Judge) -> World:
     """The family as it is, with `ds`, which may be an edit of its set.
 
-    Groups that are not ready become so if their pods show no trouble.
+    Groups that are not ready become so if their pods show no trouble. `judge` says which children are refused.
     """
     own = family.own
     mine = {child.name for child in own}
     found = World(
         ds,
         now,
+        judge,
         children={child.name: child.obj for child in own},
         others={o["metadata"]["name"]: o for o in family.children if o["metadata"]["name"] not in mine},
         scalers={o["metadata"]["name"]: o for o in family.scalers},

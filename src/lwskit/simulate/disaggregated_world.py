@@ -6,7 +6,7 @@ is given up is gone at once, and only readiness takes its time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -48,19 +48,44 @@ class Write(NamedTuple):
     replicas: int | None
 
 
+class Refusal(NamedTuple):
+    """Why an API server refuses a child: the child's field, empty where it is of none, and what is wrong with it."""
+
+    path: str
+    message: str
+
+
+Judge = Callable[[Obj, Obj | None], Sequence[Refusal]]
+"""From a child that is made, or changed from what is given second, to why an API server with its webhooks refuses it;
+nothing if it does not."""
+
+
+class Refused(NamedTuple):
+    """A child that is not made, or not changed, as the manager wants."""
+
+    child: Child
+    why: tuple[Refusal, ...]
+    is_new: bool
+
+
 @dataclass(slots=True)
 class World:
     """What is there now. `groups` are by the UID of their child, in the order of their ordinals or of their making."""
 
     ds: Obj
     now: datetime
+    judge: Judge
     children: dict[str, Obj] = field(default_factory=dict)
     others: dict[str, Obj] = field(default_factory=dict)
     """LeaderWorkerSets under names of children that somebody else has."""
     scalers: dict[str, Obj] = field(default_factory=dict)
     groups: dict[str, list[Group]] = field(default_factory=dict)
-    events: list[Event] = field(default_factory=list)
-    """What the last pass has recorded."""
+    events: dict[int | None, list[Event]] = field(default_factory=dict)
+    """What the last pass has recorded, by slice; under None what it has of the set as a whole."""
+    refused: list[Refused] = field(default_factory=list)
+    """The children that an API server has refused in the last pass."""
+    labelled: dict[int, int] = field(default_factory=dict)
+    """Of how many groups the last pass has changed the sub-role, by slice."""
     writes: list[Write] = field(default_factory=list)
     """What all passes have asked of children, in their order."""
     made: int = 0
@@ -103,23 +128,51 @@ class World:
 
     def step(self) -> tuple[Pass, bool]:
         """One pass of the manager, carried out; and whether it changed anything but statuses. Raises DecisionError."""
-        self.events = []
+        self.events, self.refused, self.labelled = {}, [], {}
         found = decide(self.snapshot())
         changed = self._carry_out(found.before.actions)
-        for plan in () if found.stop else (*(one.plan for one in found.slices), found.scalers, found.status):
-            changed |= self._carry_out(plan.actions)
+        if not found.stop:
+            for one in found.slices:
+                changed |= self._carry_out(one.plan.actions, one.slice)
+            for plan in (found.scalers, found.status):
+                changed |= self._carry_out(plan.actions)
         self._settle()
         self.now += timedelta(seconds=names.WAIT_SECONDS)
         return found, changed
 
-    def _carry_out(self, actions: Iterable[AnyAction]) -> bool:
-        changed = False
+    def _carry_out(self, actions: Iterable[AnyAction], index: int | None = None) -> bool:
+        """Do these in order, up to one that is refused: of the others it is only asked whether they would be too.
+
+        Whether anything has changed.
+        """
+        changed = stopped = False
         for action in actions:
+            refused = self._judged(action)
+            if refused is not None:
+                self.refused.append(refused)
+                stopped = True
+            if stopped:
+                continue
             changed |= self._act(action)
+            if index is not None and _labels(action):
+                self.labelled[index] = self.labelled.get(index, 0) + 1
             for event in (action.event if isinstance(action, Emit) else None, action.on_success):
                 if event is not None:
-                    self.events.append(event)
+                    self.events.setdefault(index, []).append(event)
         return changed
+
+    def _judged(self, action: AnyAction) -> Refused | None:
+        """The child that an action would make or change, if that is refused."""
+        match action:
+            case Create(kind=kind, obj=obj) if kind == LEADER_WORKER_SET:
+                before, after = None, obj
+            case Patch(kind=kind, key=key, body=body) if kind == LEADER_WORKER_SET:
+                before = self.children[key.name]
+                after = merged(before, body)
+            case _:
+                return None
+        why = tuple(self.judge(after, before))
+        return Refused(Child.of(after), why, before is None) if why else None
 
     def _act(self, action: AnyAction) -> bool:
         match action:
@@ -254,6 +307,13 @@ class World:
             name: Ready(found.ready, min(found.sound, wanted)) for name, found in serving.counted(partition).items()
         }
         return Readiness(Ready(ready, min(ready, wanted)), parts=parts)
+
+
+def _labels(action: AnyAction) -> bool:
+    """Whether an action gives a group its sub-role, another one, or none: that of its leader counts."""
+    if not isinstance(action, Patch) or action.kind != POD:
+        return False
+    return names.SUBROLE_LABEL in (action.body["metadata"].get("labels") or {})
 
 
 def subrole_of(group: Group) -> str:

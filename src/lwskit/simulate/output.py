@@ -33,6 +33,7 @@ def text(report: Report) -> Iterator[str]:
         if report.at_worst is not None:
             yield f"  if no group becomes ready: {report.at_worst} of {report.replicas} stay ready"
         yield f"  at the peak: {_capacity(report)}"
+    if report.all_steps or report.outcome is Outcome.STALLED:
         yield f"  end: {_end(report)}"
     yield from wording.notices(report.notices)
 
@@ -117,7 +118,7 @@ def _end(report: Report) -> str:
         case Outcome.HELD:
             return "the partition holds the rest"
         case _:
-            return "it stalls"
+            return "it stalls" if report.all_steps or not report.groups_before else "it is stuck as it is"
 
 
 def _table(steps: Sequence[Step | HashStep]) -> Iterator[str]:

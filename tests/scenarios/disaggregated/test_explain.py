@@ -5,16 +5,18 @@ from __future__ import annotations
 import pytest
 
 from lwskit.api import disaggregated_names as names
-from lwskit.cli import explaining
+from lwskit.cli import disaggregated_planning, explaining
 from lwskit.disaggregated.explain import SetExplanation
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET, ROLE_SCALER
 from lwskit.groups.explanation import Explanation, State
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.kinds import POD
-from lwskit.runtime.objects import is_true
+from lwskit.runtime.objects import Obj, is_true
+from lwskit.simulate.disaggregated_report import Report
+from lwskit.simulate.report import Outcome
 from tests.scenarios import support
-from tests.scenarios.disaggregated.support import DisaggregatedSets, role, rolling, two_roles
+from tests.scenarios.disaggregated.support import DisaggregatedSets, role, rolling, set_object, two_roles
 
 
 async def explained(sets: DisaggregatedSets, name: str = "chat") -> Explanation:
@@ -68,6 +70,67 @@ async def test_a_foreign_child(sets: DisaggregatedSets) -> None:
     found = await explained(sets)
     assert isinstance(found, SetExplanation)
     assert (found.state, found.cause, found.role, found.child) == (State.BLOCKED, "foreign-child", "decode", child)
+
+
+async def test_a_child_that_is_refused(sets: DisaggregatedSets) -> None:
+    """10 §6.4, 50 §19: the set is accepted, the LeaderWorkerSet of a role is not."""
+    bad = role("decode", 1, size=5, group={"subGroupPolicy": {"subGroupSize": 3}})
+    foretold = await planned(sets, role("prefill"), bad)
+    await sets.create(role("prefill"), bad)
+    await refused(sets, foretold)
+    # Once it is mended, all goes on.
+    await sets.set_roles(role("prefill"), role("decode", 1, size=5))
+    await sets.ready()
+    assert (await explained(sets)).state is State.OK
+
+
+async def test_a_rollout_to_what_is_refused(sets: DisaggregatedSets) -> None:
+    """What serves stays, and explain tells what the plan has foretold."""
+    good, bad = role("prefill"), role("decode", 1, size=5, group={"subGroupPolicy": {"subGroupSize": 3}})
+    await sets.running(good, role("decode", 1, size=5))
+    before = await sets.sizes()
+    foretold = await planned(sets, good, bad)
+    await sets.set_roles(good, bad)
+    found = await refused(sets, foretold)
+    assert (
+        f"rolls from revision {foretold.revision_before} to {found.revision}: prefill 1 old and 0 new"
+        in found.paragraph
+    )
+    now = await sets.sizes()
+    assert {key: now[key] for key in before} == before
+
+
+async def test_a_name_that_no_child_can_be_named_after(sets: DisaggregatedSets) -> None:
+    """Nothing is made, the first role says why."""
+    foretold = await planned(sets, role("prefill"), role("decode"), name="1chat")
+    assert (foretold.outcome, foretold.steps) == (Outcome.STALLED, ())
+    await sets.create(role("prefill"), role("decode"), name="1chat")
+    found = await explained(sets, "1chat")
+    assert (found.state, found.cause) == (State.BLOCKED, "child-refused")
+    assert "a DNS-1035 label must consist of lower case alphanumeric characters" in found.paragraph
+
+
+async def planned(sets: DisaggregatedSets, *roles: Obj, name: str = "chat") -> Report:
+    """The plan for a set of these roles."""
+    cluster = sets.cluster
+    manifest = set_object(*roles, name=name, metadata={"namespace": cluster.namespace})
+    return await disaggregated_planning.on_cluster(cluster.client, manifest, "", cluster.clock.now())
+
+
+async def refused(sets: DisaggregatedSets, foretold: Report) -> SetExplanation:
+    """What is said of a set whose role decode is refused, as it was foretold."""
+    found = await explained(sets)
+    assert isinstance(found, SetExplanation)
+    assert (found.state, found.cause, found.slice, found.role) == (State.BLOCKED, "child-refused", 0, "decode")
+    assert found.child == f"chat-0-{foretold.revision}-decode"
+    assert "size or size - 1 must be divisible by subGroupSize" in found.paragraph
+    assert found.child not in await sets.children()
+    assert names.EVENT_FAILED_CREATE in await sets.reasons()
+    assert foretold.outcome is Outcome.STALLED
+    (told,) = [notice.message for notice in foretold.notices if notice.code == "child-refused"]
+    assert told.startswith(f"role decode: LeaderWorkerSet {found.child} is refused by the API server: ")
+    assert "size or size - 1 must be divisible by subGroupSize" in told
+    return found
 
 
 async def test_by_name_and_by_kind(sets: DisaggregatedSets) -> None:

@@ -71,7 +71,31 @@ def test_never_ready_stalls_and_exits_with_1(dump: Path, tmp_path: Path) -> None
     file = written(tmp_path / "f.yaml", manifest(with_image(pair(2, 1), "b")))
     result = run("plan", "-f", file, "--against", dump, "--ready-order", "never")
     assert result.exit_code == 1
-    assert "  end: it stalls\n" in result.stdout
+    assert "  end: it stalls: it waits for groups that do not become ready\n" in result.stdout
+
+
+def test_what_admission_refuses_of_a_child(dump: Path, tmp_path: Path) -> None:
+    ds = pair(2, 1)
+    ds["spec"]["roles"][1]["spec"]["leaderWorkerTemplate"] |= {"size": 5, "subGroupPolicy": {"subGroupSize": 3}}
+    result = run("plan", "-f", written(tmp_path / "f.yaml", manifest(ds)), "--against", dump)
+    assert result.exit_code == 1
+    assert result.stdout.startswith("ns/chat: rolls all roles: revision ")
+    assert "  end: it stalls: LeaderWorkerSets that the manager wants are refused\n" in result.stdout
+    told = (
+        "-decode is refused by the API server: "
+        "spec.roles[decode].spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize: "
+        "Invalid value: 3: size or size - 1 must be divisible by subGroupSize [child-refused]\n"
+    )
+    assert told in result.stdout
+
+
+def test_labels_of_a_role_that_no_object_can_have(dump: Path, tmp_path: Path) -> None:
+    """The schema of the set does not look at them, the API server does at those of the LeaderWorkerSet."""
+    ds = manifest(pair(2, 1))
+    ds["spec"]["roles"][0]["metadata"] = {"labels": {"a b": "c"}}
+    result = run("plan", "-f", written(tmp_path / "f.yaml", ds), "--against", dump)
+    assert (result.exit_code, "role prefill: LeaderWorkerSet chat-0-" in result.stdout) == (1, True)
+    assert "spec.roles[prefill].metadata.labels: Invalid value" in result.stdout
 
 
 def test_what_the_server_refuses(dump: Path, tmp_path: Path) -> None:
@@ -150,6 +174,13 @@ def test_a_kind_that_there_is_not(dump: Path) -> None:
     result = run("explain", "pod/chat", "--from", dump)
     assert result.exit_code == 2
     assert "'pod/chat' names no kind of sets; a name alone, or leaderworkerset/NAME" in result.output
+
+
+@pytest.mark.parametrize("name", ["ds/", "lws/", "", "disaggregatedset/chat/status"])
+def test_a_name_that_is_none(name: str, dump: Path) -> None:
+    result = run("explain", name, "--from", dump)
+    assert result.exit_code == 2
+    assert f"Invalid value for NAME: {name!r} names no set; a name alone, or leaderworkerset/NAME" in result.output
 
 
 def test_a_dump_without_workloads(tmp_path: Path) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lwskit.admission import sets
 from lwskit.backends import registry
 from lwskit.disaggregated import family as families
 from lwskit.disaggregated.family import Family
 from lwskit.runtime.objects import Obj
 from lwskit.simulate.disaggregated_plan import plan
 from lwskit.simulate.disaggregated_report import Report
+from lwskit.simulate.disaggregated_world import Judge, Refusal
 from tests.unit.doctor.patients import chat, child, role
 from tests.unit.groups.small_cluster import NOW, SmallCluster, make_lws
 from tests.unit.simulate.scenes import objects_of
@@ -87,9 +89,14 @@ def family(*objects: Obj, name: str = "chat") -> Family:
     return families.of(objects, "ns", name, BACKENDS.leaders_of, BACKENDS.workers)
 
 
-def planned(new: Obj, *objects: Obj, order: str = "") -> Report:
+def planned(new: Obj, *objects: Obj, order: str = "", judge: Judge | None = None) -> Report:
     """The plan for storing a set where these objects are."""
-    return plan(family(*objects), new, order, BACKENDS.leaders_of, BACKENDS.workers, NOW)
+    return plan(family(*objects), new, order, BACKENDS.leaders_of, BACKENDS.workers, NOW, judge or admitted)
+
+
+def admitted(child: Obj, before: Obj | None) -> Sequence[Refusal]:
+    """What the webhooks refuse of a child."""
+    return [Refusal(error.path, error.detail) for error in sets.faults(child, before)]
 
 
 def pair(prefill: int = 4, decode: int = 2, **limits: Any) -> Obj:

@@ -39,6 +39,11 @@ def test_notices() -> None:
     )
     for file in files:
         codes |= set(re.findall(r'Notice\(\s*"([a-z-]+)"', (SOURCE / file).read_text()))
+    ends = set(
+        re.findall(r'^[A-Z_]+: Final = "([a-z-]+)"', (SOURCE / "simulate/disaggregated_report.py").read_text(), re.M)
+    )
+    assert len(ends) >= 5
+    codes |= ends
     codes |= {f"held-{cause.value}" for cause in Cause}
     pages = (ROOT / "docs" / "rollouts.md").read_text() + (ROOT / "docs" / "plan.md").read_text()
     unexplained = {"no-workload"}

@@ -15,6 +15,7 @@ from lwskit.simulate.disaggregated_output import as_data, text
 from lwskit.simulate.disaggregated_report import Report
 from lwskit.simulate.order import OrderError
 from lwskit.simulate.report import Outcome
+from tests.dsobjects import sub
 from tests.unit.doctor.patients import chat, child, role
 from tests.unit.doctor.test_children import external, scaler
 from tests.unit.simulate.families import objects, paced, pair, planned, with_image, with_replicas
@@ -172,7 +173,7 @@ def repaced(ds: Obj) -> None:
 
 
 def replaced(ds: Obj) -> None:
-    ds["spec"]["roles"][1]["spec"]["groupReplacementPolicy"] = "Immediate"
+    ds["spec"]["roles"][1]["spec"]["groupReplacementPolicy"] = "PostTermination"
 
 
 def labelled(ds: Obj) -> None:
@@ -326,6 +327,95 @@ def test_a_foreign_child_stops_its_slice() -> None:
     assert f"LeaderWorkerSet chat-0-{revision}-decode exists but is not controlled by DisaggregatedSet chat" in stopped
 
 
+def undivided(ds: Obj, name: str = "decode") -> Obj:
+    """The set with a role whose groups cannot be divided as it says: its LeaderWorkerSets are refused."""
+    new = copy.deepcopy(ds)
+    (one,) = [r for r in new["spec"]["roles"] if r["name"] == name]
+    one["spec"]["leaderWorkerTemplate"] |= {"size": 5, "subGroupPolicy": {"subGroupSize": 3}}
+    return new
+
+
+def refusals(report: Report) -> list[str]:
+    return [notice.message for notice in report.notices if notice.code == "child-refused"]
+
+
+def test_a_new_set_one_of_whose_children_is_refused() -> None:
+    """10 §6.4. What comes before it in the slice is made, what comes after it is not."""
+    ds = chat(paced("prefill", 2), paced("decode", 1), paced("encode", 1), slices=2)
+    report = planned(undivided(ds))
+    assert (report.verdict, report.outcome, report.good) == (Verdict.CREATES, Outcome.STALLED, False)
+    assert report.steps[0].made == tuple(f"chat-{i}-{report.revision}-prefill" for i in range(2))
+    assert report.steps[-1].groups == 4
+    assert refusals(report) == [
+        f"role decode: LeaderWorkerSet chat-0-{report.revision}-decode and that of slice 1 are refused by the API "
+        "server: spec.roles[decode].spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize: size or size - 1 must be "
+        "divisible by subGroupSize"
+    ]
+    lines = [*text(report)]
+    assert "  end: it stalls: LeaderWorkerSets that the manager wants are refused" in lines
+    assert as_data(report)["outcome"] == "stalls"
+
+
+def test_all_roles_that_are_refused_are_told() -> None:
+    ds = undivided(undivided(pair()), "prefill")
+    report = planned(ds)
+    assert (report.steps, [told.partition(":")[0] for told in refusals(report)]) == (
+        (),
+        ["role prefill", "role decode"],
+    )
+    assert "  end: it stalls: LeaderWorkerSets that the manager wants are refused" in [*text(report)]
+
+
+@pytest.mark.parametrize("name", ["1chat", "ch.at"])
+def test_a_name_that_no_child_can_be_named_after(name: str) -> None:
+    ds = pair()
+    ds["metadata"]["name"] = name
+    report = planned(ds)
+    assert (report.outcome, report.steps, len(refusals(report))) == (Outcome.STALLED, (), 2)
+    assert all("spec.roles[" in told and "a DNS-1035 label must consist" in told for told in refusals(report))
+    assert all("under another name" in notice.hints[0] for notice in report.notices)
+
+
+def test_a_rollout_to_what_is_refused_leaves_what_serves() -> None:
+    ds = pair()
+    report = planned(undivided(ds), *objects(ds))
+    assert (report.verdict, report.outcome) == (Verdict.ROLLS, Outcome.STALLED)
+    assert steps(report) == ["4/0 2/0"]
+    assert {str(part): low.ready for part, low in report.lowest.items()} == {"prefill": 4, "decode": 2}
+    assert len(refusals(report)) == 1
+
+
+def test_a_count_that_a_child_is_refused() -> None:
+    """10 §6.2: a scaler may ask for more groups than a LeaderWorkerSet can have."""
+    ds = chat(paced("prefill", 1), {**paced("decode", 1, size=4), "scaling": {"mode": "External"}})
+    report = planned(ds, *objects(ds), scaler(ds, "decode", 2**29))
+    assert report.outcome is Outcome.STALLED
+    (told,) = refusals(report)
+    assert told.startswith(f"role decode: LeaderWorkerSet chat-0-{report.revision}-decode is refused by the API server")
+    assert told.endswith("; there were to be 536870912 groups")
+
+
+def test_a_judge_that_refuses_nothing_is_believed() -> None:
+    assert planned(undivided(pair()), judge=lambda child, before: ()).outcome is Outcome.DONE
+
+
+def test_a_set_that_is_stuck_says_so_where_nothing_changes() -> None:
+    ds = pair(2, 1)
+    there = objects(ds, ready={"0/prefill": 1})
+    (pod,) = [o for o in there if o["kind"] == "Pod" and o["metadata"]["name"].endswith("prefill-1")]
+    pod["status"] = {"phase": "Failed", "reason": "Evicted"}
+    report = planned(ds, *there)
+    child = f"chat-0-{report.revision}-prefill"
+    assert (report.verdict, report.steps, report.outcome) == (Verdict.NOTHING, (), Outcome.STALLED)
+    assert [*text(report)] == [
+        "ns/chat: nothing changes",
+        "  end: it is stuck as it is: it waits for groups that do not become ready",
+        f"  note: it waits; not ready, and not expected to be: 1 of 2 groups of {child} [waits]",
+    ]
+    well = planned(ds, *objects(ds))
+    assert [*text(well)] == ["ns/chat: nothing changes"]
+
+
 def test_limits_that_come_to_nothing() -> None:
     ds = pair(2, 2, surge=0, unavailable="10%")
     report = planned(with_image(ds, "b"), *objects(ds))
@@ -371,6 +461,79 @@ def test_slices_that_go_the_same_way_are_shown_once() -> None:
     assert "  slices 0, 1, each: groups of old revisions/of the new one (ready ones of both)" in alike
     apart = [*text(planned(with_image(ds, "b"), *objects(ds, ready={"1/decode": 0})))]
     assert sum("groups of old revisions/of the new one" in line for line in apart) == 2
+
+
+def table(lines: list[str], which: str) -> list[str]:
+    """The lines of one slice's table, without its heading."""
+    start = next(i for i, line in enumerate(lines) if line.startswith(f"  {which}:"))
+    return [line.strip() for line in lines[start + 2 : lines.index("", start)]]
+
+
+def test_each_slice_tells_its_own() -> None:
+    ds = chat(paced("prefill", 2), paced("decode", 1), slices=2)
+    new = with_image(ds, "b")
+    new["spec"]["slices"] = 3
+    lines = [*text(planned(new, *objects(ds)))]
+    first, made = table(lines, "slices 0, 1, each"), table(lines, "slice 2")
+    assert [line for line in first if "LeaderWorkerSet" in line] == [
+        "2     the edit            2/0 (2)  1/0 (1)  makes 2 LeaderWorkerSets",
+        "7                         0/2 (2)  0/1 (1)  deletes 2 LeaderWorkerSets",
+    ]
+    assert made == [
+        "1     the edit            0/2 (0)  0/1 (0)  makes 2 LeaderWorkerSets",
+        "4     7 groups are ready  0/2 (2)  0/1 (1)",
+    ]
+
+
+def test_a_mark_stands_in_its_slice() -> None:
+    ds = chat(paced("prefill", 1, surge=0, unavailable=1), paced("decode", 2, surge=0, unavailable=1))
+    new = with_image(ds, "b")
+    new["spec"]["slices"] = 2
+    report = planned(new, *objects(ds))
+    (step,) = [one for one in report.steps if one.marks]
+    assert (step.of(0).marks, step.of(1).marks) == (("bootstrap surge",), ())
+    lines = [*text(report)]
+    assert any("bootstrap surge" in line for line in table(lines, "slice 0"))
+    assert not any("bootstrap surge" in line for line in table(lines, "slice 1"))
+
+
+def test_a_slice_that_an_edit_leaves_alone() -> None:
+    ds = chat(paced("prefill", 2), paced("decode", 1))
+    new = copy.deepcopy(ds)
+    new["spec"]["slices"] = 3
+    report = planned(new, *objects(ds))
+    lines = [*text(report)]
+    assert "  slice 0: nothing changes" in lines
+    told = "prefill 2 ready of 2 wanted in slice 0; decode 1 ready of 1 wanted in slice 0; slices 1, 2 are new"
+    assert f"  lowest: {told}" in lines
+    assert {(low.ready, low.slice) for low in report.lowest.values()} == {(2, 0), (1, 0)}
+
+
+def test_what_is_new_has_no_capacity_to_lose() -> None:
+    """50 §9 r23."""
+    ds = pair(2, 2)
+    new = with_image(ds, "b")
+    new["spec"]["roles"].append(paced("encode", 2))
+    report = planned(new, *objects(ds))
+    assert [str(part) for part in report.lowest] == ["prefill", "decode"]
+    assert "  lowest: prefill 2 ready of 2 wanted; decode 2 ready of 2 wanted; encode has no group yet" in [
+        *text(report)
+    ]
+    # One that is there and not ready is another matter.
+    down = planned(with_image(ds, "b"), *objects(ds, ready={"0/decode": 0}))
+    assert {str(part): low.ready for part, low in down.lowest.items()} == {"prefill": 2, "decode": 0}
+
+
+def test_steps_that_only_give_groups_their_sub_roles() -> None:
+    old = chat(paced("model", 3), paced("decode", 1))
+    new = copy.deepcopy(old)
+    new["spec"]["roles"][0]["subRoles"] = [sub("a", 2), sub("b", 1)]
+    report = planned(new, *objects(old))
+    assert [one.labelled for one in report.steps] == [0, 3]
+    lines = [*text(report)]
+    assert lines[0] == "ns/chat: asks for 4 groups, as many as now; no rollout"
+    assert any(line.endswith("changes the sub-role label of 3 groups") for line in lines)
+    assert as_data(report)["steps"][1]["labelled"] == 3
 
 
 def test_json() -> None:

@@ -228,6 +228,11 @@ class TestEnd:
         assert (report.outcome, codes(report)) == (Outcome.STALLED, ["not-ready"])
         said = "groups 0 and 1 are not ready, and nothing in this edit makes them anew"
         assert report.notices[0].message == said
+        assert [*text(report)] == [
+            "ns/x: nothing changes",
+            "  end: it is stuck as it is",
+            f"  note: {said} [not-ready]",
+        ]
 
     def test_an_order_that_names_a_group_that_does_not_exist(self) -> None:
         cluster = small(3, maxSurge=1)
