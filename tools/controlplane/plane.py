@@ -125,12 +125,14 @@ def start(
     arguments: dict[str, str] | None = None,
     controllers: bool = True,
     without: Collection[str] = (),
+    cores: int | None = None,
 ) -> Plane:
     """Start a control plane; its port and the two after it must be free (any, if not given).
 
     With `nodes` a scheduler and a kubelet run too; without `controllers` only the API server and etcd. `without` names
     controllers that are left out, as the embedded cluster calls them: statefulset, garbage or namespace. `arguments`
-    are further ones for APISERVER, KCM, SCHEDULER or KUBELET.
+    are further ones for APISERVER, KCM, SCHEDULER or KUBELET. `cores` is how many of the machine's each program takes
+    at most; all, if not given.
     Raises Unavailable, with nothing left running, if it does not come up.
     """
     port = free_ports(3) if port is None else port
@@ -138,6 +140,8 @@ def start(
     env = {**os.environ, "NODES": str(nodes), "PYTHON": sys.executable, **extra}
     env["CONTROLLERS"] = "1" if controllers else "0"
     env["WITHOUT"] = " ".join(without)
+    if cores is not None:
+        env["GOMAXPROCS"] = str(cores)
     command = [str(HERE / "up.sh"), str(programs.folder), str(folder), str(port)]
     done = subprocess.run(command, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     plane = Plane(folder, f"https://127.0.0.1:{port}", folder / "kubeconfig", programs)
@@ -160,11 +164,14 @@ def running(
     arguments: dict[str, str] | None = None,
     controllers: bool = True,
     without: Collection[str] = (),
+    cores: int | None = None,
 ) -> Iterator[Plane]:
     """A control plane in a temporary folder, stopped and removed at the end; an error keeps the folder and names it."""
     programs = find() if programs is None else programs
     folder = Path(tempfile.mkdtemp(prefix="lwskit-controlplane-"))
-    plane = start(programs, folder, nodes=nodes, arguments=arguments, controllers=controllers, without=without)
+    plane = start(
+        programs, folder, nodes=nodes, arguments=arguments, controllers=controllers, without=without, cores=cores
+    )
     try:
         yield plane
     except BaseException:

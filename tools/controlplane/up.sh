@@ -10,6 +10,9 @@
 # APISERVER_ARGS, KCM_ARGS, SCHEDULER_ARGS and KUBELET_ARGS are further arguments, split at blanks.
 set -euo pipefail
 
+# There is more memory than processor time: so the Go programs collect their garbage less often.
+export GOGC=${GOGC:-400}
+
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 mkdir -p "$2"
