@@ -6,7 +6,7 @@ Specification: 50 §3.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lwskit.api import disaggregated_names as names
@@ -16,7 +16,9 @@ from lwskit.disaggregated.placement import placed
 from lwskit.disaggregated.scene import Scene
 from lwskit.disaggregated.spec import Role, SetSpec
 from lwskit.disaggregated.subroles import tally
+from lwskit.groups.explanation import quoted
 from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.groups.scene import Happening
 from lwskit.runtime.objects import Obj, ObjectRef, controller_reference
 from lwskit.runtime.plan import Create, Emit, Event, OnError
 
@@ -113,6 +115,15 @@ def create(scene: Scene, role: Role, *, is_drained: bool = False) -> Create:
         on_failure=_failed(scene, name, f"Failed to create LeaderWorkerSet {name}: {{error}}"),
         errors={"AlreadyExists": OnError.LOOK},
     )
+
+
+def unmade(happenings: Sequence[Happening], name: str) -> str:
+    """What the latest event says of why the child of that name could not be made, without a full stop; empty without
+    one. `happenings` are events about the set, oldest first."""
+    for h in reversed(happenings):
+        if (h.reason, h.type) == (names.EVENT_FAILED_CREATE, "Warning") and name in h.note:
+            return quoted(h.note)
+    return ""
 
 
 def refused(scene: Scene, name: str, what: str = "adopt") -> str:

@@ -12,7 +12,7 @@ from datetime import datetime
 from lwskit.api import disaggregated_names as names
 from lwskit.api import names as base
 from lwskit.disaggregated import scale, scaling, spec
-from lwskit.disaggregated.children import name_of
+from lwskit.disaggregated.children import name_of, unmade
 from lwskit.disaggregated.decide import decide
 from lwskit.disaggregated.family import Family, LeadersOf
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET
@@ -274,19 +274,12 @@ class _Explaining:
             if not isinstance(action, Create) or action.kind != LEADER_WORKER_SET:
                 continue
             name, role = action.obj["metadata"]["name"], labels_of(action.obj)[names.ROLE_LABEL]
-            said = self._failure(name)
+            said = unmade(self.family.happenings, name)
             if said:
-                text = f"Role {role} has no {base.KIND} of revision {self.revision}. {quoted(said)}."
+                text = f"Role {role} has no {base.KIND} of revision {self.revision}. {said}."
                 why = self._said(State.BLOCKED, "child-refused", begin, text, waits="the set to be mended")
                 return self._about(why, slice=one.slice, role=role, child=name)
         return None
-
-    def _failure(self, child: str) -> str:
-        """The latest warning that a child of that name could not be made."""
-        for h in reversed(self.family.happenings):
-            if (h.reason, h.type) == (names.EVENT_FAILED_CREATE, "Warning") and child in h.note:
-                return h.note
-        return ""
 
     def _held(self, snapshot: Snapshot, current: list[Child]) -> Child | None:
         """The child that lacks most ready groups; before others one that goes on only if somebody does something."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from lwskit.api import disaggregated_names, names
 from lwskit.backends.registry import Backends
+from lwskit.disaggregated.children import name_of, unmade
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET
 from lwskit.doctor import findings
 from lwskit.doctor.findings import Finding, found
@@ -58,25 +59,33 @@ class Serving:
                 yield from self._role(known, index, role, count)
 
     def _role(self, known: Facts, index: int, role: str, wanted: int) -> Iterator[Finding]:
-        """Whether a role that should have groups in a slice has one that is ready, of any revision."""
+        """Whether a role that should have groups in a slice has one that is ready, of any revision, and gets others."""
         mine = [c for c in known.children if (c.slice, c.role) == (index, role) and not c.is_terminating]
-        if wanted == 0 or any(_ready(c.obj) for c in mine):
-            return
+        serves = wanted == 0 or any(_ready(c.obj) for c in mine)
         where = f" in slice {index}" if known.slices > 1 else ""
+        about, hint = f"{index}/{role}", _ask(f"ds/{known.name}", known.ds)
         text = f"has no ready group of role {role}{where}, which should have {wanted}"
+        said = self._unmade(known, index, role)
+        if said and not any(c.revision == known.revision for c in mine):
+            code = findings.BLOCKED if serves else findings.ROLE_NOT_READY
+            text = f"goes no further with role {role}{where}" if serves else text
+            yield found(code, DISAGGREGATED_SET, known.ds, f"{text}: {said}", hint, about=about)
+            return
+        if serves:
+            return
         newest = max(mine, key=lambda c: (c.revision == known.revision, c.replicas > 0, c.created), default=None)
         if newest is None:
             text += f": there is no {names.KIND} for it"
-            hint = _ask(f"ds/{known.name}", known.ds)
-            yield found(
-                findings.ROLE_NOT_READY, DISAGGREGATED_SET, known.ds, text, hint, passes=True, about=f"{index}/{role}"
-            )
+            yield found(findings.ROLE_NOT_READY, DISAGGREGATED_SET, known.ds, text, hint, passes=True, about=about)
             return
         self._told |= {c.uid for c in mine}
         why = self._explained(newest.obj)
-        yield self._finding(
-            findings.ROLE_NOT_READY, known.ds, text, why, newest.obj, DISAGGREGATED_SET.kind, f"{index}/{role}"
-        )
+        yield self._finding(findings.ROLE_NOT_READY, known.ds, text, why, newest.obj, DISAGGREGATED_SET.kind, about)
+
+    def _unmade(self, known: Facts, index: int, role: str) -> str:
+        """Why the LeaderWorkerSet of a role could not be made, if an event of the set says so."""
+        told = self._ward.events.get((known.ds["metadata"]["namespace"], known.name), ())
+        return unmade(told, name_of(known.name, index, known.revision, role))
 
     # LeaderWorkerSets -------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import (
     CONTROLLER_REVISION,
     DEPLOYMENT,
+    EVENT,
     POD,
     REPLICA_SET,
     SERVICE,
@@ -60,6 +61,8 @@ class Ward:
     by_kind: dict[Kind, list[Obj]] = field(default_factory=dict)
     belongings: Belongings = field(default_factory=lambda: Belongings(()))
     places: dict[tuple[Kind, str, str], Obj] = field(default_factory=dict)
+    events: dict[tuple[str, str], list[scene.Happening]] = field(default_factory=dict)
+    """Those about DisaggregatedSets by namespace and name, oldest first."""
 
     def of(self, kind: Kind) -> Sequence[Obj]:
         """All objects of a kind."""
@@ -92,6 +95,12 @@ def ward_of(objects: Iterable[Obj], now: datetime, unread: Iterable[Kind] = (), 
         if kind is not None:
             ward.by_kind.setdefault(kind, []).append(obj)
             ward.places[kind, meta["namespace"], meta["name"]] = obj
+        elif obj.get("kind") == EVENT.kind:
+            told = scene.happening(obj)
+            if told.kind == DISAGGREGATED_SET.kind:
+                ward.events.setdefault((meta.get("namespace", ""), told.name), []).append(told)
+    for told in ward.events.values():
+        told.sort(key=lambda h: h.time)
     for found in ward.by_kind.values():
         found.sort(key=lambda o: (o["metadata"]["namespace"], o["metadata"]["name"]))
     return ward

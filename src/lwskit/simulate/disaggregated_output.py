@@ -18,7 +18,7 @@ from lwskit.simulate.disaggregated_report import (
     Report,
     Skew,
 )
-from lwskit.simulate.disaggregated_rollout import IDLE, Deeds, Place, Step
+from lwskit.simulate.disaggregated_rollout import IDLE, Count, Deeds, Place, Step
 from lwskit.simulate.report import Outcome
 from lwskit.simulate.wording import capacity, counted, more
 
@@ -38,17 +38,13 @@ def text(report: Report) -> Iterator[str]:
     yield from wording.changed(report.changed)
     if report.steps:
         yield f"  assumed: {report.assumed}"
-        for alike in _alike(report):
+        slices = _Slices(report)
+        for alike in slices.alike():
             yield ""
-            where = f"{_slices(alike)}: " if report.slices != (0,) else ""
-            if not _rows(report, alike[0]):
-                yield f"  {where}nothing changes"
-                continue
-            yield f"  {where}groups of old revisions/of the new one (ready ones of both)"
-            yield from (f"  {line}".rstrip() for line in _table(report, alike[0]))
+            yield from (f"  {line}".rstrip() for line in slices.told(alike))
         yield ""
-        if report.before is not None:
-            yield f"  lowest: {'; '.join((*_lowest(report), *_without(report)))}"
+        if report.lowest:
+            yield f"  lowest: {'; '.join(_lowest(report))}"
         if report.skew is not None:
             yield f"  widest skew: {_skew(report, report.skew)}"
         yield f"  at the peak: {_peak(report)}"
@@ -89,51 +85,58 @@ def _roles(report: Report) -> str:
     return counted(len({place.part.role for place in report.desired}), "role")
 
 
-def _alike(report: Report) -> list[list[int]]:
-    """The slices, those together that go the same way."""
-    found: dict[tuple[object, ...], list[int]] = {}
-    for index in report.slices:
-        way = tuple(
-            (_said(moment.of(index)), *(moment.counts.get(Place(index, part)) for part in report.parts))
-            for moment in report.moments
-        )
-        found.setdefault(way, []).append(index)
-    return list(found.values())
+class _Slices:
+    """How the slices of a plan go, step by step."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._parts = report.parts
+
+    def alike(self) -> list[list[int]]:
+        """The slices, those together that go the same way."""
+        found: dict[tuple[object, ...], list[int]] = {}
+        for index in self._report.slices:
+            way = tuple((_said(moment.of(index)), self._counts(moment, index)) for moment in self._report.moments)
+            found.setdefault(way, []).append(index)
+        return list(found.values())
+
+    def told(self, alike: Sequence[int]) -> Iterator[str]:
+        """The table of slices that go the same way, with the steps at which something changes in them."""
+        index, before = alike[0], self._report.before
+        where = f"{_named(alike)}: " if self._report.slices != (0,) else ""
+        rows = self._rows(index)
+        if not rows:
+            yield f"{where}nothing changes"
+            return
+        # The first row is how things are now; a slice that is new has nothing yet.
+        first = [self._row("", "", before, index)] if before is not None and self._report.had_groups(index) else []
+        header = ("step", "after", *(str(part) for part in self._parts), "")
+        yield f"{where}groups of old revisions/of the new one (ready ones of both)"
+        yield from wording.table(header, (*first, *rows), other=len(first))
+
+    def _rows(self, index: int) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = []
+        before, after = self._report.before, ""
+        seen = self._counts(before, index) if before is not None else None
+        for number, one in enumerate(self._report.steps, 1):
+            counts, after = self._counts(one, index), one.after or after
+            if one.of(index) != IDLE or counts != seen:
+                rows.append(self._row(str(number), after, one, index))
+                after = ""
+            seen = counts
+        return rows
+
+    def _row(self, number: str, after: str, one: Step, index: int) -> tuple[str, ...]:
+        counts = (count or NOTHING for count in self._counts(one, index))
+        told = (f"{count.old}/{count.new} ({count.ready})" for count in counts)
+        return (number, after, *told, _said(one.of(index)))
+
+    def _counts(self, one: Step, index: int) -> tuple[Count | None, ...]:
+        return tuple(one.counts.get(Place(index, part)) for part in self._parts)
 
 
-def _slices(alike: Sequence[int]) -> str:
+def _named(alike: Sequence[int]) -> str:
     return f"slice {alike[0]}" if len(alike) == 1 else f"slices {', '.join(map(str, alike))}, each"
-
-
-def _table(report: Report, index: int) -> Iterator[str]:
-    before = report.before
-    # The first row is how things are now; a slice that is new has nothing yet.
-    first = [_row("", "", report, before, index)] if before is not None and report.had_groups(index) else []
-    header = ("step", "after", *(str(part) for part in report.parts), "")
-    return wording.table(header, (*first, *_rows(report, index)), other=len(first))
-
-
-def _rows(report: Report, index: int) -> list[tuple[str, ...]]:
-    """The steps at which something changes in a slice."""
-    rows: list[tuple[str, ...]] = []
-    before, after = report.before, ""
-    for number, one in enumerate(report.steps, 1):
-        after = one.after or after
-        if before is None or one.of(index) != IDLE or one.counts_of(index) != before.counts_of(index):
-            rows.append(_row(str(number), after, report, one, index))
-            after = ""
-        before = one
-    return rows
-
-
-def _row(number: str, after: str, report: Report, one: Step, index: int) -> tuple[str, ...]:
-    counts = [one.counts.get(Place(index, part), NOTHING) for part in report.parts]
-    return (
-        number,
-        after,
-        *(f"{count.old}/{count.new} ({count.ready})" for count in counts),
-        _said(one.of(index)),
-    )
 
 
 def _said(deeds: Deeds) -> str:
@@ -146,19 +149,16 @@ def _said(deeds: Deeds) -> str:
 
 
 def _lowest(report: Report) -> Iterator[str]:
-    for part, lowest in report.lowest.items():
-        where = f" in slice {lowest.slice}" if report.slices != (0,) else ""
-        yield f"{part} {lowest.ready} ready of {lowest.wanted} wanted{where}"
-
-
-def _without(report: Report) -> Iterator[str]:
-    """What has no capacity to lose, since it has no group yet."""
-    new = [index for index in sorted({place.slice for place in report.desired}) if not report.had_groups(index)]
+    """The lowest capacity of each part; of what has no group yet, and so no capacity to lose, that it is new."""
+    lowest, slices = report.lowest, {place.slice for place in report.desired}
+    for part, low in lowest.items():
+        where = f" in slice {low.slice}" if report.slices != (0,) else ""
+        yield f"{part} {low.ready} ready of {low.wanted} wanted{where}"
+    new = [index for index in sorted(slices) if not report.had_groups(index)]
     if new:
         yield f"slice {new[0]} is new" if len(new) == 1 else f"slices {', '.join(map(str, new))} are new"
-    for part in report.parts:
-        if part not in report.lowest and len(new) < len({place.slice for place in report.desired}):
-            yield f"{part} has no group yet"
+    if len(new) < len(slices):
+        yield from (f"{part} has no group yet" for part in report.parts if part not in lowest)
 
 
 def _end(report: Report) -> str:

@@ -127,8 +127,11 @@ class Report:
         sizes = self._old_sizes()
         best: Skew | None = None
         for number, step in enumerate(self.steps, 1):
-            for index in self.slices:
-                for found in self._skews(step, number, index, sizes):
+            slices: dict[int, dict[Part, Count]] = {}
+            for place, count in step.counts.items():
+                slices.setdefault(place.slice, {})[place.part] = count
+            for index, here in sorted(slices.items()):
+                for found in self._skews(here, number, index, sizes):
                     if found.share > (best.share if best is not None else 0):
                         best = found
         return best
@@ -140,8 +143,7 @@ class Report:
                 sizes[place] = max(sizes.get(place, 0), count.old)
         return sizes
 
-    def _skews(self, step: Step, number: int, index: int, sizes: Mapping[Place, int]) -> list[Skew]:
-        here = {place.part: count for place, count in step.counts.items() if place.slice == index}
+    def _skews(self, here: Mapping[Part, Count], number: int, index: int, sizes: Mapping[Place, int]) -> list[Skew]:
         if not any(count.old for count in here.values()):
             return []
         wanted = {part: self.desired.get(Place(index, part), 0) for part in here}

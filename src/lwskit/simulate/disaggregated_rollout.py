@@ -98,10 +98,6 @@ class Step:
         """What it does in a slice."""
         return self.deeds.get(index, IDLE)
 
-    def counts_of(self, index: int) -> dict[Part, Count]:
-        """The counts of a slice."""
-        return {place.part: count for place, count in self.counts.items() if place.slice == index}
-
 
 @dataclass(slots=True)
 class Play:

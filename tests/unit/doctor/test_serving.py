@@ -46,6 +46,39 @@ def test_a_role_without_a_child() -> None:
     assert (finding.hint, finding.passes) == ("`lwskit explain ds/chat -n ns` says more", True)
 
 
+def failed(ds: Obj, role: str, why: str) -> Obj:
+    """The event that a child could not be made."""
+    name = f"chat-0-{revision_of(ds)}-{role}"
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "e", "namespace": "ns"},
+        "type": "Warning",
+        "reason": names.EVENT_FAILED_CREATE,
+        "regarding": {"kind": names.KIND, "name": "chat", "namespace": "ns"},
+        "note": f"Failed to create LeaderWorkerSet {name}: {why}",
+    }
+
+
+def test_a_child_that_could_not_be_made() -> None:
+    ds = chat(available=False)
+    (prefill, decode) = children_of(ds)
+    event = failed(ds, "decode", "refused.")
+    finding = only(ds, prefill, event)
+    assert (finding.code, finding.passes, finding.about) == (findings.ROLE_NOT_READY, False, "0/decode")
+    assert finding.message == (
+        f"has no ready group of role decode, which should have 2: {event['note'].removesuffix('.')}"
+    )
+    # An earlier revision serves, and the rollout waits for ever.
+    serving = only(ds, prefill, child(ds, "decode", 2, rev="0ldrev00"), event)
+    assert (serving.code, serving.kind, serving.passes) == (findings.BLOCKED, "DisaggregatedSet", False)
+    assert serving.message == f"goes no further with role decode: {event['note'].removesuffix('.')}"
+    # It is made meanwhile, or the event is about another one.
+    assert found(ds, prefill, decode, event) == []
+    other = only(ds, prefill, failed(ds, "encode", "refused."))
+    assert "there is no LeaderWorkerSet for it" in other.message
+
+
 def test_roles_at_zero_serve_nobody() -> None:
     ds = chat(role("prefill", 0), role("decode", 0))
     assert found(ds, *children_of(ds)) == []

@@ -524,6 +524,14 @@ def test_what_is_new_has_no_capacity_to_lose() -> None:
     assert {str(part): low.ready for part, low in down.lowest.items()} == {"prefill": 2, "decode": 0}
 
 
+def test_a_set_without_any_group_has_nothing_to_lose() -> None:
+    """As one whose children were refused until now."""
+    ds = pair()
+    report = planned(with_image(ds, "b"), ds)
+    assert (report.verdict, report.outcome, report.lowest) == (Verdict.ROLLS, Outcome.DONE, {})
+    assert not any("lowest" in line for line in text(report))
+
+
 def test_steps_that_only_give_groups_their_sub_roles() -> None:
     old = chat(paced("model", 3), paced("decode", 1))
     new = copy.deepcopy(old)
