@@ -486,15 +486,18 @@ def test_each_slice_tells_its_own() -> None:
 
 
 def test_a_mark_stands_in_its_slice() -> None:
-    ds = chat(paced("prefill", 1, surge=0, unavailable=1), paced("decode", 2, surge=0, unavailable=1))
-    new = with_image(ds, "b")
-    new["spec"]["slices"] = 2
-    report = planned(new, *objects(ds))
-    (step,) = [one for one in report.steps if one.marks]
-    assert (step.of(0).marks, step.of(1).marks) == (("bootstrap surge",), ())
+    roles = paced("prefill", 1, surge=0, unavailable=1), paced("decode", 2, surge=0, unavailable=1)
+    ds = chat(*roles, slices=2)
+    report = planned(with_image(ds, "b"), *objects(ds, ready={"1/decode": 1}))
+    marked = {number: one for number, one in enumerate(report.steps, 1) if one.marks}
+    assert {number: [one.of(i).marks for i in range(2)] for number, one in marked.items()} == {
+        2: [(), ("bootstrap surge",)],
+        4: [("bootstrap surge",), ()],
+    }
     lines = [*text(report)]
-    assert any("bootstrap surge" in line for line in table(lines, "slice 0"))
-    assert not any("bootstrap surge" in line for line in table(lines, "slice 1"))
+    for index, number in ((0, "4"), (1, "2")):
+        told = [line for line in table(lines, f"slice {index}") if "bootstrap surge" in line]
+        assert [line.split()[0] for line in told] == [number]
 
 
 def test_a_slice_that_an_edit_leaves_alone() -> None:
