@@ -217,4 +217,6 @@ def told(chosen: Sequence[Group]) -> str:
     """That groups have become ready, in words."""
     if len(chosen) > 1:
         return f"{len(chosen)} groups are ready"
-    return f"{chosen[0].leader['metadata']['name']} is ready"
+    subrole = subrole_of(chosen[0])
+    of_subrole = f" of sub-role {subrole}" if subrole else ""
+    return f"{chosen[0].leader['metadata']['name']}{of_subrole} is ready"

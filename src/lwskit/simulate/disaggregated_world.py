@@ -23,7 +23,7 @@ from lwskit.groups import spec
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.status import stamp
 from lwskit.runtime.kinds import POD, STATEFUL_SET, Kind
-from lwskit.runtime.objects import Obj, generation_of, is_deleting, labels_of, uid_of
+from lwskit.runtime.objects import Obj, annotations_of, generation_of, is_deleting, labels_of, uid_of
 from lwskit.runtime.plan import AnyAction, Create, Delete, Emit, Event, Patch, UpdateStatus
 from lwskit.runtime.ranking import ranked
 
@@ -42,10 +42,20 @@ class Group:
 
 
 class Write(NamedTuple):
-    """A child is made with so many groups, or asked for so many; None says that it is deleted."""
+    """A child is made with so many groups, or asked for so many; None says that it is deleted.
+
+    `subroles` says how they are divided among sub-roles, as the child's annotation does; empty if they are not.
+    """
 
     child: str
     replicas: int | None
+    subroles: str = ""
+
+    @classmethod
+    def of(cls, child: Obj) -> Write:
+        """What a child asks for as it is now."""
+        noted = annotations_of(child).get(names.SUBROLE_REPLICAS_ANNOTATION, "")
+        return cls(child["metadata"]["name"], spec.replicas(child), noted)
 
 
 class Refusal(NamedTuple):
@@ -211,13 +221,13 @@ class World:
         else:
             store, name = self._store(action.kind), action.key.name
             before, store[name] = store[name], self._patched(store[name], action.body)
-            if store[name]["spec"].get("replicas") != before["spec"].get("replicas"):
+            if action.kind == LEADER_WORKER_SET and Write.of(store[name]) != Write.of(before):
                 self._note(action.kind, name)
 
     def _note(self, kind: Kind, name: str) -> None:
         if kind == LEADER_WORKER_SET:
             child = self.children.get(name)
-            self.writes.append(Write(name, spec.replicas(child) if child is not None else None))
+            self.writes.append(Write.of(child) if child is not None else Write(name, None))
 
     def _patched(self, obj: Obj, body: Mapping[str, Any]) -> Obj:
         new = merged(obj, body)
@@ -293,11 +303,10 @@ class World:
             self.children[name] = {**obj, "status": {**(obj.get("status") or {}), **status}}
 
     def _partition(self, obj: Obj) -> Partition:
-        groups = tuple(
-            LabelledGroup(-1 if spec.is_hashed(obj) else g.ordinal, g.leader, ready=g.ready)
-            for g in self.groups[uid_of(obj)]
-        )
-        return Partition(groups, None if spec.is_hashed(obj) else range(spec.replicas(obj)))
+        hashed, groups = spec.is_hashed(obj), self.groups[uid_of(obj)]
+        ordered = sorted(groups, key=_by_name) if hashed else groups
+        found = tuple(LabelledGroup(-1 if hashed else g.ordinal, g.leader, ready=g.ready) for g in ordered)
+        return Partition(found, None if hashed else range(spec.replicas(obj)))
 
     def _readiness(self, obj: Obj, partition: Partition) -> Readiness:
         """All is settled and known: what was asked for has been seen to."""
@@ -314,6 +323,12 @@ def _labels(action: AnyAction) -> bool:
     if not isinstance(action, Patch) or action.kind != POD:
         return False
     return names.SUBROLE_LABEL in (action.body["metadata"].get("labels") or {})
+
+
+def _by_name(group: Group) -> tuple[bool, str, int]:
+    """Where a group without an ordinal stands in its child: by its leader's name; one to come does not have it yet."""
+    is_new = group.number >= 0
+    return is_new, "" if is_new else group.leader["metadata"]["name"], group.number
 
 
 def subrole_of(group: Group) -> str:

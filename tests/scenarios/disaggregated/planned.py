@@ -103,13 +103,14 @@ ALL = "all"
 
 def meant(event: str, leaders: Sequence[Obj]) -> list[Obj]:
     """The leaders that an event is about. A plan does not know the names that a Deployment gives: then it is the one
-    of that child that has waited longest."""
+    of that child, and of its sub-role, that has waited longest."""
     if event == ALL:
         return [*leaders]
-    name = event.removesuffix(" is ready")
+    name, _, subrole = event.removesuffix(" is ready").partition(" of sub-role ")
     exactly = [pod for pod in leaders if pod["metadata"]["name"] == name]
     of_child = [pod for pod in leaders if name.startswith(f"{labels_of(pod)[base.NAME_LABEL]}-")]
-    oldest = sorted(of_child, key=lambda pod: pod["metadata"]["creationTimestamp"])
+    alike = [pod for pod in of_child if labels_of(pod).get(names.SUBROLE_LABEL, "") == subrole]
+    oldest = sorted(alike, key=lambda pod: pod["metadata"]["creationTimestamp"])
     return exactly or oldest[:1]
 
 
@@ -129,20 +130,20 @@ def as_planned(report: Report) -> Iterator[str]:
 
 def writes(seen: Observer, before: Sequence[Obj], name: str) -> dict[str, list[Write]]:
     """What was asked of the children of a set, in order, by slice."""
-    sizes = {c["metadata"]["uid"]: c["spec"]["replicas"] for c in before}
+    asked = {c["metadata"]["uid"]: Write.of(c) for c in before}
     going = {c["metadata"]["uid"] for c in before if is_deleting(c)}
     found: dict[str, list[Write]] = defaultdict(list)
     for change in seen.changes:
         labels = labels_of(change.obj)
         if labels.get(names.NAME_LABEL) != name or change.uid in going:
             continue
-        index, replicas = labels[names.SLICE_LABEL], change.obj["spec"]["replicas"]
+        index, now = labels[names.SLICE_LABEL], Write.of(change.obj)
         if is_deleting(change.obj) or change.type == "DELETED":
             going.add(change.uid)
             found[index].append(Write(change.name, None))
-        elif sizes.get(change.uid) != replicas:
-            sizes[change.uid] = replicas
-            found[index].append(Write(change.name, replicas))
+        elif asked.get(change.uid) != now:
+            asked[change.uid] = now
+            found[index].append(now)
     return found
 
 
@@ -179,7 +180,10 @@ def lowest(seen: Observer, pods: Sequence[Obj], name: str, places: Sequence[Plac
         if change is not None:
             take(change.obj, change.type == "DELETED")
         for key in places:
-            count = sum(one == key for one in ready.values())
+            # A role that is not divided has all groups, also those that still have the label of a sub-role.
+            whole = not key.part.subrole
+            there = [Place(one.slice, Part(one.part.role)) if whole else one for one in ready.values()]
+            count = there.count(key)
             least[key] = min(least.get(key, count), count)
     return least
 

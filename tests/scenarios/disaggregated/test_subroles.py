@@ -383,3 +383,24 @@ async def test_a_scaler_whose_seed_cannot_be_read(cluster: TestCluster, sets: Di
     async with cluster.kubelet.playing():
         await sets.has_children("0/prefill=2", "0/decode=2")
     assert await cluster.names(ROLE_SCALER) == ["chat-prefill-b"]
+
+
+@pytest.mark.parametrize("spec", [{}, HASH])
+async def test_a_role_that_is_divided_in_the_middle_of_a_rollout_keeps_what_serves(
+    cluster: TestCluster, sets: DisaggregatedSets, spec: Obj
+):
+    """50 §7.5, §13: groups that are ready count for their sub-roles before the next step is decided."""
+    await sets.running(role("prefill", 3, spec={**rolling(1, 0), **spec}))
+    await sets.settled()
+    before = await leaders(sets)
+    await sets.set_image("img:v2")
+    await sets.has_children("0/prefill=3", "0/prefill=1")
+    await resize(sets, a=2, b=1)
+    await sets.settled()
+    # Each sub-role has a surge of its own.
+    await sets.has_children("0/prefill=3", "0/prefill=2")
+    assert before.items() <= (await leaders(sets)).items()
+    serving = Counter(labels_of(p).get(names.SUBROLE_LABEL) for p in await sets.pods() if is_true(p, "Ready"))
+    assert serving == {"a": 2, "b": 1}
+    await has(sets, a=2, b=1)
+    await sets.ready()

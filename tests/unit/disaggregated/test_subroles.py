@@ -42,9 +42,23 @@ def _write(
 
 def test_new_groups_are_labelled_by_the_issued_counts() -> None:
     """50 §23 line 59: labels 5/2 on the groups of one set."""
-    found, pending = _write(A5B2, divided(A5B2), pods_of([""] * 7))
+    found, pending = _write(A5B2, divided(A5B2), pods_of([""] * 7, unready=range(7)))
     assert [label for _, label in found] == [*"aaaaabb"]
     assert not pending, "labels alone keep nothing from being decided"
+
+
+@pytest.mark.parametrize("labels", [["a", ""], ["a", "a"]])
+def test_no_step_is_decided_on_a_ready_group_that_has_no_sub_role_yet(labels: list[str]) -> None:
+    """50 §7.5: the planner would take it for one that serves nobody, and drain it at once."""
+    pods = pods_of(labels, size=2, unready={0})
+    pods[2]["metadata"]["labels"].pop(names.SUBROLE_LABEL, None)
+    found, pending = _write({"a": 2}, divided({"a": 2}), pods)
+    assert [label for _, label in found] == ["a"] * (
+        4 - sum(names.SUBROLE_LABEL in p["metadata"]["labels"] for p in pods)
+    )
+    assert pending == "group child-1 is ready, and gets its sub-role first"
+    found, pending = _write({"a": 2}, divided({"a": 2}), pods_of(["a", "a", "b"], size=2))
+    assert (found, pending) == ([("child-2-1", None), ("child-2", None)], ""), "what loses its label is not waited for"
 
 
 def test_workers_are_labelled_before_their_leader_and_pods_that_changed_are_left_alone() -> None:

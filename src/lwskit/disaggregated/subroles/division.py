@@ -13,10 +13,10 @@ from lwskit.disaggregated.scene import Scene
 from lwskit.disaggregated.spec import Role
 from lwskit.disaggregated.subroles import changing, labels, tally, victims
 from lwskit.disaggregated.subroles.assignment import Place, assign
-from lwskit.disaggregated.subroles.groups import LabelledGroup, Partition
+from lwskit.disaggregated.subroles.groups import NO_PARTITION, LabelledGroup, Partition
 from lwskit.disaggregated.subroles.tally import Counts
-from lwskit.runtime.objects import annotations_of
-from lwskit.runtime.plan import AnyAction, Emit, Event, OnError
+from lwskit.runtime.objects import annotations_of, uid_of
+from lwskit.runtime.plan import AnyAction, Emit, Event, OnError, Patch
 
 OWN_ANNOTATIONS = (
     names.SUBROLE_REPLICAS_ANNOTATION,
@@ -29,6 +29,7 @@ OWN_ANNOTATIONS = (
 def prepare(scene: Scene) -> Write:
     """What all children of a slice need because of sub-roles, before a step of its rollout is decided.
 
+    It is pending also while groups that are ready have no label yet: for the planner they would serve nobody.
     Raises DecisionError for annotations that cannot be read, which keeps the slice from going on.
     """
     actions: list[AnyAction] = []
@@ -36,8 +37,16 @@ def prepare(scene: Scene) -> Write:
     for child in (*scene.current.values(), *scene.old):
         found = prepare_child(scene, child)
         actions += found.actions
-        pending = pending or found.pending
+        pending = pending or found.pending or _unlabelled(scene, child, found)
     return Write(tuple(actions), pending)
+
+
+def _unlabelled(scene: Scene, child: Child, write: Write) -> str:
+    """The sentence about groups that are ready, and count for their sub-role only after this write; empty without."""
+    partition = scene.partitions.get(child.uid, NO_PARTITION)
+    due = {action.uid for action in write.actions if isinstance(action, Patch) and labels.gives(action)}
+    found = [g.name for g in partition.alive if g.ready and not due.isdisjoint(map(uid_of, (g.leader, *g.workers)))]
+    return f"group {found[0]} is ready, and gets its sub-role first" if found else ""
 
 
 def prepare_child(scene: Scene, child: Child) -> Write:

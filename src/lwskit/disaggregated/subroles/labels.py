@@ -38,6 +38,11 @@ def patched(pod: Obj, metadata: Mapping[str, object], why: str, *, changed: OnEr
     )
 
 
+def gives(action: Patch) -> bool:
+    """Whether a patch gives a pod a sub-role."""
+    return bool((action.body["metadata"].get("labels") or {}).get(names.SUBROLE_LABEL))
+
+
 def cleared(groups: Iterable[LabelledGroup], why: str) -> list[AnyAction]:
     """The patches after which no pod of the groups has a label."""
     return [action for group in groups for action in due(group, "", why)]

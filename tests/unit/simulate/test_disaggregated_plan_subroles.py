@@ -1,0 +1,81 @@
+"""Plans of DisaggregatedSets whose roles are divided among sub-roles (specification: 50 §13)."""
+
+from __future__ import annotations
+
+import copy
+
+from lwskit.api import disaggregated_names as names
+from lwskit.api import names as base
+from lwskit.disaggregated.model import Part
+from lwskit.runtime.objects import Obj
+from lwskit.simulate.disaggregated_edit import Verdict
+from lwskit.simulate.disaggregated_world import Group, World, Write
+from lwskit.simulate.report import Outcome
+from tests.unit.doctor.patients import chat, child
+from tests.unit.groups.small_cluster import NOW
+from tests.unit.simulate.families import objects, paced, planned
+
+
+def divided(ds: Obj, **counts: int) -> Obj:
+    """The set with these sub-roles of its first role."""
+    new = copy.deepcopy(ds)
+    new["metadata"]["generation"] += 1
+    one = new["spec"]["roles"][0]
+    one["spec"].pop("replicas", None)
+    one["subRoles"] = [{"name": name, "replicas": count} for name, count in counts.items()]
+    return new
+
+
+def test_which_sub_role_a_group_is_ready_for() -> None:
+    report = planned(divided(chat(paced("prefill", 1)), a=1, b=2), order="lowest-first")
+    name = f"chat-0-{report.revision}-prefill"
+    assert report.writes == (Write(name, 3, '{"a":1,"b":2}'),)
+    assert [step.after for step in report.steps if step.after.endswith("ready")] == [
+        f"{name}-0 of sub-role a is ready",
+        f"{name}-1 of sub-role b is ready",
+        f"{name}-2 of sub-role b is ready",
+    ]
+    assert report.outcome is Outcome.DONE
+
+
+def test_it_is_told_of_groups_without_names_as_well() -> None:
+    ds = divided(chat(paced("prefill", 1)), a=1, b=1)
+    ds["spec"]["roles"][0]["spec"]["groupIdentity"] = base.IDENTITY_HASH
+    report = planned(ds, order="lowest-first")
+    said = [step.after.partition(" ")[2] for step in report.steps if step.after.endswith("ready")]
+    assert sorted(said) == ["of sub-role a is ready", "of sub-role b is ready"]
+
+
+def test_dividing_a_role_writes_counts_and_no_size() -> None:
+    ds = chat(paced("prefill", 3), paced("decode", 1))
+    report = planned(divided(ds, a=1, b=2), *objects(ds))
+    assert (report.verdict, report.outcome) == (Verdict.SCALES, Outcome.DONE)
+    assert report.writes == (Write(f"chat-0-{report.revision}-prefill", 3, '{"a":1,"b":2}'),)
+    ready = {place.part: count.ready for place, count in report.steps[-1].counts.items()}
+    assert ready == {Part("prefill", "a"): 1, Part("prefill", "b"): 2, Part("decode"): 1}
+
+
+def test_sub_roles_grow_and_shrink() -> None:
+    """One that only grows is given its counts at once; where one shrinks the labels go first."""
+    ds = chat(paced("prefill", 3))
+    report = planned(divided(ds, a=2, b=3), *objects(ds))
+    name = f"chat-0-{report.revision}-prefill"
+    assert report.writes == (Write(name, 3, '{"a":2,"b":1}'), Write(name, 5, '{"a":2,"b":3}'))
+    report = planned(divided(ds, a=0, b=1), *objects(ds))
+    assert report.writes == (Write(name, 3, '{"a":2,"b":1}'), Write(name, 1, '{"a":0,"b":1}'))
+    assert report.outcome is Outcome.DONE
+
+
+def test_groups_with_keys_stand_in_the_order_of_their_names() -> None:
+    """So the manager labels them; those that a plan makes come last, in the order of their making."""
+    ds = divided(chat(paced("prefill", 1)), a=4)
+    notes = {names.SUBROLE_REPLICAS_ANNOTATION: '{"a":4}'}
+    lws = child(ds, "prefill", 4, annotations=notes)
+    lws["spec"]["groupIdentity"] = base.IDENTITY_HASH
+    made = {"x-new-12": 12, "x-b": -2, "x-new-9": 9, "x-a": -1}
+    there = [Group(number, 0, {"metadata": {"name": name, "uid": name}}) for name, number in made.items()]
+    world = World(
+        ds, NOW, lambda new, old: (), children={lws["metadata"]["name"]: lws}, groups={lws["metadata"]["uid"]: there}
+    )
+    (partition,) = world.snapshot().partitions.values()
+    assert [group.name for group in partition.groups] == ["x-a", "x-b", "x-new-9", "x-new-12"]
