@@ -22,6 +22,7 @@ from lwskit.groups.scene import Happening
 from lwskit.runtime.objects import Obj, ObjectRef, controller_reference
 from lwskit.runtime.plan import Create, Emit, Event, OnError
 
+_REFUSALS = (names.EVENT_FAILED_CREATE, names.EVENT_FAILED_UPDATE)
 OWN_ANNOTATIONS = frozenset(
     {
         names.INITIAL_REPLICAS_ANNOTATION,
@@ -117,13 +118,13 @@ def create(scene: Scene, role: Role, *, is_drained: bool = False) -> Create:
     )
 
 
-def unmade(happenings: Sequence[Happening], name: str) -> str:
-    """What the latest event says of why the child of that name could not be made, without a full stop; empty without
-    one. `happenings` are events about the set, oldest first."""
-    for h in reversed(happenings):
-        if (h.reason, h.type) == (names.EVENT_FAILED_CREATE, "Warning") and name in h.note:
-            return quoted(h.note)
-    return ""
+def refusal(happenings: Sequence[Happening], name: str) -> str:
+    """Why the child of that name could not be made or changed, as the latest event about it says, without a full stop;
+    empty if that says something else. `happenings` are events about the set, oldest first."""
+    latest = next((h for h in reversed(happenings) if h.related == name), None)
+    if latest is None or latest.type != "Warning" or latest.reason not in _REFUSALS:
+        return ""
+    return quoted(latest.note)
 
 
 def refused(scene: Scene, name: str, what: str = "adopt") -> str:

@@ -12,7 +12,7 @@ from datetime import datetime
 from lwskit.api import disaggregated_names as names
 from lwskit.api import names as base
 from lwskit.disaggregated import scale, scaling, spec
-from lwskit.disaggregated.children import name_of, unmade
+from lwskit.disaggregated.children import name_of, refusal
 from lwskit.disaggregated.decide import decide
 from lwskit.disaggregated.family import Family, LeadersOf
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET
@@ -27,7 +27,7 @@ from lwskit.groups.model import DecisionError
 from lwskit.groups.ports import WorkerBackend
 from lwskit.groups.scene import owner_name
 from lwskit.runtime.objects import Obj, generation_of, is_controlled_by, is_deleting, labels_of
-from lwskit.runtime.plan import AnyAction, Create, Emit
+from lwskit.runtime.plan import AnyAction, Create, Emit, Patch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +213,7 @@ class _Explaining:
             if not snapshot.readiness[child.uid].known:
                 return self._unknown(one, begin, child)
         if writes:
-            return self._not_made(one, begin, writes) or self._unwritten(one, begin, writes)
+            return self._refused(one, begin, writes) or self._unwritten(one, begin, writes)
         held = self._held(snapshot, current)
         if held is not None:
             return self._holding(one, begin, snapshot, held, rolls=bool(old))
@@ -268,15 +268,23 @@ class _Explaining:
         said = self._said(State.PROGRESSING, "not-written-yet", begin, text, waits="the manager")
         return self._about(said, slice=one.slice)
 
-    def _not_made(self, one: SlicePlan, begin: str, writes: Sequence[AnyAction]) -> SetExplanation | None:
-        """Why a child could not be made when the manager last tried, if an event of the set says so."""
+    def _refused(self, one: SlicePlan, begin: str, writes: Sequence[AnyAction]) -> SetExplanation | None:
+        """Why a child could not be made or changed when the manager last tried, if an event of the set says so."""
         for action in writes:
-            if not isinstance(action, Create) or action.kind != LEADER_WORKER_SET:
+            match action:
+                case Create(kind=kind, obj=child) if kind == LEADER_WORKER_SET:
+                    what = f"has no {base.KIND} of revision {self.revision}"
+                case Patch(kind=kind, key=key) if kind == LEADER_WORKER_SET:
+                    scene = self.family.scenes.get(key.name)
+                    child = scene.lws if scene is not None else None
+                    what = f"needs a change of {base.KIND} {key.name} that is refused"
+                case _:
+                    continue
+            if child is None:
                 continue
-            name, role = action.obj["metadata"]["name"], labels_of(action.obj)[names.ROLE_LABEL]
-            said = unmade(self.family.happenings, name)
-            if said:
-                text = f"Role {role} has no {base.KIND} of revision {self.revision}. {said}."
+            name, role = child["metadata"]["name"], labels_of(child)[names.ROLE_LABEL]
+            if said := refusal(self.family.happenings, name):
+                text = f"Role {role} {what}. {said}."
                 why = self._said(State.BLOCKED, "child-refused", begin, text, waits="the set to be mended")
                 return self._about(why, slice=one.slice, role=role, child=name)
         return None

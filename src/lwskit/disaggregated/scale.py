@@ -15,6 +15,7 @@ from lwskit.runtime.objects import (
     Obj,
     ObjectRef,
     annotations_of,
+    controller_of,
     generation_of,
     key_of,
     labels_of,
@@ -105,6 +106,7 @@ def guarded(child: Child, body: Obj, why: str, event: Event | None = None) -> Pa
         body=bound(child.obj),
         why=why,
         on_success=event,
+        on_failure=_failed(child),
         errors={"Conflict": OnError.REQUEUE},
         anew=lambda live: bound(live) if is_as_seen(child, live) else None,
     )
@@ -129,3 +131,14 @@ def _event(child: Child, replicas: int, ref: ObjectRef) -> Event:
     reason, word = (names.EVENT_SCALING_UP, "up") if grows else (names.EVENT_SCALING_DOWN, "down")
     note = f"Scaling {word} {child.role} LWS {child.name} from {child.replicas} to {replicas} replicas"
     return Event(ref, reason, names.ACTION_UPDATE, note, related=ref_of(child.obj, LEADER_WORKER_SET))
+
+
+def _failed(child: Child) -> Event:
+    """The event of its set that a child was not changed."""
+    owner = controller_of(child.obj) or {}
+    ref = ObjectRef(
+        names.API_VERSION, names.KIND, key_of(child.obj).namespace, owner.get("name", ""), owner.get("uid", "")
+    )
+    note = f"Failed to update LeaderWorkerSet {child.name}: {{error}}"
+    related = ref_of(child.obj, LEADER_WORKER_SET)
+    return Event(ref, names.EVENT_FAILED_UPDATE, names.ACTION_UPDATE, note, "Warning", related)

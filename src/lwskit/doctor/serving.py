@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lwskit.api import disaggregated_names, names
 from lwskit.backends.registry import Backends
-from lwskit.disaggregated.children import name_of, unmade
+from lwskit.disaggregated.children import name_of, refusal
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET
 from lwskit.doctor import findings
 from lwskit.doctor.findings import Finding, found
@@ -85,7 +85,7 @@ class Serving:
     def _unmade(self, known: Facts, index: int, role: str) -> str:
         """Why the LeaderWorkerSet of a role could not be made, if an event of the set says so."""
         told = self._ward.events.get((known.ds["metadata"]["namespace"], known.name), ())
-        return unmade(told, name_of(known.name, index, known.revision, role))
+        return refusal(told, name_of(known.name, index, known.revision, role))
 
     # LeaderWorkerSets -------------------------------------------------------------------------------------------------
 

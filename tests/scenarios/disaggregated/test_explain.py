@@ -13,6 +13,7 @@ from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import Obj, is_true
+from lwskit.runtime.webhook import AdmissionDenied, Warn, validator
 from lwskit.simulate.disaggregated_report import Report
 from lwskit.simulate.report import Outcome
 from tests.scenarios import support
@@ -108,6 +109,30 @@ async def test_a_name_that_no_child_can_be_named_after(sets: DisaggregatedSets) 
     found = await explained(sets, "1chat")
     assert (found.state, found.cause) == (State.BLOCKED, "child-refused")
     assert "a DNS-1035 label must consist of lower case alphanumeric characters" in found.paragraph
+
+
+async def test_a_change_that_is_refused(sets: DisaggregatedSets) -> None:
+    """A policy forbids that groups change: the set says so, and goes on when it is allowed again."""
+    frozen = True
+
+    def policy(new: Obj, old: Obj, warn: Warn) -> None:
+        if frozen and new["spec"]["replicas"] != old["spec"]["replicas"]:
+            raise AdmissionDenied("scaling is frozen")
+
+    await sets.running(role("prefill"), role("decode"))
+    await sets.cluster.webhook(LEADER_WORKER_SET, validate=validator(update=policy))
+    await sets.scale_role("decode", 3)
+
+    async def told() -> None:
+        found = await explained(sets)
+        assert isinstance(found, SetExplanation)
+        assert (found.state, found.cause, found.role) == (State.BLOCKED, "child-refused", "decode")
+        assert "denied the request: scaling is frozen" in found.paragraph
+        assert names.EVENT_FAILED_UPDATE in await sets.reasons()
+
+    await sets.cluster.eventually(told)
+    frozen = False
+    await sets.has_children("0/prefill=1", "0/decode=3")
 
 
 async def planned(sets: DisaggregatedSets, *roles: Obj, name: str = "chat") -> Report:

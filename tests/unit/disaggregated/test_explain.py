@@ -147,7 +147,7 @@ def test_a_child_that_is_refused() -> None:
     name = f"chat-0-{revision}-decode"
     assert explained(*objects(ds, there)).cause == "not-written-yet"
     note = f"Failed to create LeaderWorkerSet {name}: admission webhook denied the request: subGroupSize: 3."
-    told = explained(*objects(ds, there), failed(ds, note))
+    told = explained(*objects(ds, there), failed(ds, name, note))
     assert (told.state, told.cause, told.slice, told.role, told.child) == (
         State.BLOCKED,
         "child-refused",
@@ -156,20 +156,39 @@ def test_a_child_that_is_refused() -> None:
         name,
     )
     assert told.paragraph.endswith(f"Role decode has no LeaderWorkerSet of revision {revision}. {note}")
-    other = failed(ds, note.replace(name, "chat-0-00000000-decode"))
+    other = failed(ds, "chat-0-00000000-decode", note.replace(name, "chat-0-00000000-decode"))
     assert explained(*objects(ds, there), other).cause == "not-written-yet"
 
 
-def failed(ds: Obj, note: str) -> Obj:
-    """The event that a child could not be made."""
+def test_a_child_that_may_not_be_changed() -> None:
+    """By the latest event about it: one that tells of a change since then has more weight."""
+    ds = pair(2, 1)
+    there = steady(ds)
+    ds = pair(2, 3)
+    name = there["decode"]["metadata"]["name"]
+    assert explained(*objects(ds, there)).cause == "not-written-yet"
+    event = failed(ds, name, f"Failed to update LeaderWorkerSet {name}: frozen", names.EVENT_FAILED_UPDATE)
+    told = explained(*objects(ds, there), event)
+    assert (told.state, told.cause, told.role, told.child) == (State.BLOCKED, "child-refused", "decode", name)
+    assert told.paragraph.endswith(
+        f"Role decode needs a change of LeaderWorkerSet {name} that is refused. {event['note']}."
+    )
+    later = {**failed(ds, name, "Scaling up", names.EVENT_SCALING_UP), "type": "Normal"}
+    later |= {"metadata": {"name": "f", "namespace": "ns"}, "eventTime": "2026-01-01T00:01:00.000000Z"}
+    assert explained(*objects(ds, there), event, later).cause == "not-written-yet"
+
+
+def failed(ds: Obj, child: str, note: str, reason: str = names.EVENT_FAILED_CREATE) -> Obj:
+    """The event that a child could not be made or changed."""
     regarding = {"kind": names.KIND, "name": ds["metadata"]["name"], "namespace": "ns", "uid": ds["metadata"]["uid"]}
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {"name": "e", "namespace": "ns"},
         "type": "Warning",
-        "reason": names.EVENT_FAILED_CREATE,
+        "reason": reason,
         "regarding": regarding,
+        "related": {"kind": base.KIND, "name": child, "namespace": "ns"},
         "note": note,
         "eventTime": "2026-01-01T00:00:00.000000Z",
     }

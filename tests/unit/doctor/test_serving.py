@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lwskit.api import disaggregated_names as names
+from lwskit.api import names as base
 from lwskit.disaggregated.kinds import ROLE_SCALER
 from lwskit.doctor import findings
 from lwskit.runtime.kinds import STATEFUL_SET
@@ -56,6 +57,7 @@ def failed(ds: Obj, role: str, why: str) -> Obj:
         "type": "Warning",
         "reason": names.EVENT_FAILED_CREATE,
         "regarding": {"kind": names.KIND, "name": "chat", "namespace": "ns"},
+        "related": {"kind": base.KIND, "name": name, "namespace": "ns"},
         "note": f"Failed to create LeaderWorkerSet {name}: {why}",
     }
 
