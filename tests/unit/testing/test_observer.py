@@ -14,7 +14,7 @@ pytestmark = pytest.mark.virtual
 
 
 class Server:
-    """Answers one list, and streams what is put into `queue`."""
+    """Lists `items`, and streams what is put into `queue`, late by `lag` seconds."""
 
     def __init__(self, status=200):
         self.queue = asyncio.Queue()
@@ -22,9 +22,12 @@ class Server:
         self.headers = {}
         self.version = 41
         self.query = ()
+        self.items = {}
+        self.lag = 0.0
 
     async def send(self, request, *, timeout=None):
-        return HttpResponse(200, b'{"metadata": {"resourceVersion": "41"}, "items": []}')
+        listed = {"metadata": {"resourceVersion": str(self.version)}, "items": [*self.items.values()]}
+        return HttpResponse(200, orjson.dumps(listed))
 
     @asynccontextmanager
     async def stream(self, request, *, idle_timeout=None):
@@ -33,6 +36,7 @@ class Server:
 
     async def chunks(self):
         while (chunk := await self.queue.get()) is not None:
+            await asyncio.sleep(self.lag)
             yield chunk
 
     async def read(self):
@@ -45,6 +49,9 @@ class Server:
         self.version += 1
         meta = {"name": name, "uid": uid, "resourceVersion": str(self.version)}
         event = {"type": kind, "object": {"metadata": meta}}
+        self.items[uid] = event["object"]
+        if kind == "DELETED":
+            del self.items[uid]
         self.queue.put_nowait(orjson.dumps(event) + b"\n")
 
 
@@ -68,6 +75,7 @@ async def test_lines_may_be_cut_anywhere():
     server = Server()
     async with Observer(Client(server), POD, "ns") as observer:
         meta = {"name": "ä", "uid": "1", "resourceVersion": "42"}
+        server.items["1"] = {"metadata": meta}
         line = orjson.dumps({"type": "ADDED", "object": {"metadata": meta}}) + b"\n"
         for byte in line:
             server.queue.put_nowait(bytes([byte]))
@@ -94,6 +102,52 @@ async def test_a_lost_watch_is_told_at_the_end():
     with pytest.raises(LwskitError, match="the watch of pods failed: too old"):
         async with Observer(Client(server), POD, "ns"):
             await asyncio.sleep(1)
+
+
+async def test_what_the_watch_tells_late_is_waited_for():
+    server = Server()
+    server.tell("ADDED", "stays", "1")
+    server.tell("ADDED", "goes", "2")
+    server.queue = asyncio.Queue()
+    server.lag = 3.0
+    async with Observer(Client(server), POD, "ns") as observer:
+        server.tell("ADDED", "comes", "3")
+        server.tell("MODIFIED", "comes", "3")
+        server.tell("DELETED", "goes", "2")
+    assert [(c.type, c.name) for c in observer.changes] == [
+        ("ADDED", "comes"),
+        ("MODIFIED", "comes"),
+        ("DELETED", "goes"),
+    ]
+    assert 9 <= asyncio.get_running_loop().time() < 10
+
+
+async def test_what_comes_after_the_end_is_not_waited_for():
+    """Something else changes all the time: an object is made while the list is on its way, another one changes."""
+    server = Server()
+    server.tell("ADDED", "a", "1")
+    server.queue = asyncio.Queue()
+    answer = server.send
+
+    async def send(request, *, timeout=None):
+        response = await answer(request, timeout=timeout)
+        server.tell("ADDED", f"b-{server.version}", str(server.version))
+        server.tell("MODIFIED", "a", "1")
+        await asyncio.sleep(1)
+        return response
+
+    async with Observer(Client(server), POD, "ns") as observer:
+        server.send = send
+    assert observer.born.total() == 1
+    assert asyncio.get_running_loop().time() < 2
+
+
+async def test_a_watch_that_never_tells_is_told_of():
+    server = Server()
+    with pytest.raises(LwskitError, match="the watch of pods does not tell of unseen within 30 s"):
+        async with Observer(Client(server), POD, "ns"):
+            server.items["1"] = {"metadata": {"name": "unseen", "uid": "1", "resourceVersion": "42"}}
+    assert len(asyncio.all_tasks()) == 1
 
 
 async def test_an_error_of_the_test_comes_first():
@@ -133,3 +187,28 @@ async def test_settled_gives_up():
 
     with pytest.raises(AssertionError, match="still changing after 10 s"):
         await settled(snapshot, quiet=2, timeout=10)
+
+
+async def test_settled_takes_no_stall_for_quiet():
+    """The machine stands still for long, and what was to change does so soon after that."""
+    loop = asyncio.get_running_loop()
+    looks = []
+
+    async def snapshot():
+        looks.append(loop.time())
+        if len(looks) == 2:
+            await asyncio.sleep(10)
+        return loop.time() > 10.5
+
+    await settled(snapshot, quiet=1.5, timeout=60)
+    assert loop.time() > 12
+
+
+async def test_settled_waits_longer_where_looks_are_slow():
+    loop = asyncio.get_running_loop()
+
+    async def snapshot():
+        await asyncio.sleep(1)
+
+    await settled(snapshot, quiet=1.5, timeout=3)
+    assert 6 < loop.time() < 10
