@@ -25,7 +25,15 @@ from lwskit.manager.crds import install as install_crds
 from lwskit.manager.options import ElectionOptions
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import Clock
-from lwskit.runtime.errors import AlreadyExists, ApiError, ConfigurationError, Conflict, LwskitError, NotFound
+from lwskit.runtime.errors import (
+    AlreadyExists,
+    ApiError,
+    ConfigurationError,
+    Conflict,
+    Forbidden,
+    LwskitError,
+    NotFound,
+)
 from lwskit.runtime.kinds import (
     MUTATING_WEBHOOK_CONFIGURATION,
     NAMESPACE,
@@ -218,21 +226,12 @@ async def _take_away(client: Client, kind: Kind, name: str, uid: str) -> str:
 
 
 async def _prove(client: Client, endpoint: Endpoint, clock: Clock) -> None:
-    """A dry-run create that only comes back defaulted when the API server asked us."""
-    probe = {
-        "apiVersion": names.API_VERSION,
-        "kind": names.KIND,
-        "metadata": {"name": PROOF_NAME, "namespace": "default"},
-        "spec": {
-            "leaderWorkerTemplate": {"workerTemplate": {"spec": {"containers": [{"name": "probe", "image": "probe"}]}}}
-        },
-    }
+    """Wait until the API server asks us, as to be seen by dry runs."""
     deadline = clock.monotonic() + PROOF_SECONDS
     fault = "the API server did not call it"
     while clock.monotonic() < deadline:
         try:
-            answer = await client.create(LEADER_WORKER_SET, probe, dry_run=True)
-            if (answer["spec"].get("networkConfig") or {}).get("subdomainPolicy"):
+            if await _is_asked(client):
                 return
         except ApiError as e:
             fault = e.message
@@ -241,3 +240,30 @@ async def _prove(client: Client, endpoint: Endpoint, clock: Clock) -> None:
         f"the API server does not reach the webhooks at {endpoint.url}: {fault}; they were withdrawn. "
         "Give an address of this machine that the API server can reach with --webhook-url https://HOST:PORT"
     )
+
+
+async def _is_asked(client: Client) -> bool:
+    """Whether both configurations count, of which the API server learns one by one: a set comes back with defaults,
+    and one that can never be updated is refused."""
+    answer = await client.create(LEADER_WORKER_SET, _probe({}), dry_run=True)
+    if not (answer["spec"].get("networkConfig") or {}).get("subdomainPolicy"):
+        return False
+    stuck = {"rollingUpdateConfiguration": {"maxUnavailable": 0, "maxSurge": 0}}
+    try:
+        await client.create(LEADER_WORKER_SET, _probe({"rolloutStrategy": stuck}), dry_run=True)
+    except Forbidden as e:
+        if names.VALIDATE_LWS_WEBHOOK not in e.message:
+            raise
+        return True
+    return False
+
+
+def _probe(spec: Obj) -> Obj:
+    container = {"name": "probe", "image": "probe"}
+    group = {"workerTemplate": {"spec": {"containers": [container]}}}
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.KIND,
+        "metadata": {"name": PROOF_NAME, "namespace": "default"},
+        "spec": {"leaderWorkerTemplate": group, **spec},
+    }

@@ -283,6 +283,18 @@ async def test_a_server_that_asks_somebody_else_is_no_proof(server: ApiServer, r
     assert await configured(ready) == []
 
 
+async def test_a_server_that_has_not_heard_of_refusals_yet_is_no_proof(
+    server: ApiServer, ready: Client, clock: Clock
+) -> None:
+    """It learns of each configuration by itself; until it knows the second one it takes every set."""
+    serve(server)
+    allow = partial(respond, lambda request: {"allowed": True, "status": {"code": 200}})
+    server.register_admission(ENDPOINT.url + names.VALIDATE_LWS_PATH, allow)
+    asyncio.get_running_loop().call_later(3.0, serve, server)
+    async with registered(ready, ENDPOINT, clock):
+        assert 3 <= clock.monotonic() < 4
+
+
 async def test_a_proof_takes_its_time(server: ApiServer, ready: Client, clock: Clock) -> None:
     server.register_admission(ENDPOINT.url + names.MUTATE_LWS_PATH, unreachable)
     asyncio.get_running_loop().call_later(3.0, serve, server)
