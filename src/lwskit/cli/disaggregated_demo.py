@@ -27,6 +27,8 @@ from lwskit.runtime.kinds import CORE_EVENT
 from lwskit.runtime.objects import Key, Obj, condition_of, generation_of, is_true, key_of, labels_of
 
 REFRESH = 0.1
+TOLD = 10.0
+"""Seconds in which the end of a rollout is told by an event; without it the others are shown."""
 ROUND = "demo.lwskit/round"
 """The annotation on the templates that is changed to roll all roles."""
 _LABELS = (names.NAME_LABEL, names.ROLE_LABEL, names.SLICE_LABEL, names.REVISION_LABEL, names.APP_LABEL)
@@ -93,7 +95,7 @@ async def show(console: Console, client: Client, key: Key, timeout: float) -> No
     after = await demo.roll(before)
     console.print(children_table(after))
     console.print(status_table(after))
-    console.print(events_table(await demo.events()))
+    console.print(events_table(await demo.events_of(after)))
 
 
 class _Demo:
@@ -114,7 +116,9 @@ class _Demo:
         old, drawing = {child.uid for child in before.children}, Drawing(before)
 
         def reached(view: View) -> bool:
-            return view.available and not old & {child.uid for child in view.children}
+            over = view.available and not old & {child.uid for child in view.children}
+            # The watch may be behind what was looked at.
+            return over and drawing.shows(view)
 
         # Steps may follow one another faster than anybody can look, so each change is seen as it comes.
         watching = asyncio.Event()
@@ -162,6 +166,18 @@ class _Demo:
         """Where output is no terminal, a live table is printed once, without the end of its last line."""
         if not self.console.is_terminal:
             self.console.print()
+
+    async def events_of(self, after: View) -> list[Obj]:
+        """The events about the set, oldest first; that its rollout is over is waited for, but not for long."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + TOLD
+        revisions = {child.revision for child in after.children}
+        while True:
+            found = await self.events()
+            over = [e for e in found if e["reason"] == names.EVENT_ROLLING_UPDATE_COMPLETED]
+            if any(revision in e.get("message", "") for e in over for revision in revisions) or loop.time() > deadline:
+                return found
+            await asyncio.sleep(REFRESH)
 
     async def events(self) -> list[Obj]:
         """The events about the set, oldest first."""
@@ -211,6 +227,10 @@ class Drawing:
     def steps(self) -> list[tuple[tuple[int, int], ...]]:
         """What was asked for at the beginning and after each write: old and new groups by role."""
         return [self._asked(view) for view in self._shown]
+
+    def shows(self, view: View) -> bool:
+        """Whether the last row is how things stand in that view."""
+        return self._asked(self._shown[-1]) == self._asked(view)
 
     def _revision(self, view: View) -> str:
         """The new revision, a text that is none while it has no children."""
