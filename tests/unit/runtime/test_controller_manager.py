@@ -154,7 +154,7 @@ async def test_an_elected_manager_runs_its_controllers_and_tells_who_leads(clien
     with pytest.raises(LeaderElectionLost, match="was not sent"):
         await manager.client.patch(CONFIG_MAP, "m", {}, "default")
     async with running(manager) as http:
-        await asyncio.wait_for(done.wait(), 5)
+        await asyncio.wait_for(done.wait(), 30)
         assert await status(http, f"https://127.0.0.1:{manager.metrics_port}/metrics") == 401
         lease = await client.get(LEASE, "lock", "default")
         assert lease["spec"]["holderIdentity"].startswith("here_")

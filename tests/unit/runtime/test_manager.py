@@ -638,7 +638,7 @@ async def test_signal_handlers_are_installed_on_a_real_loop_and_removed() -> Non
     handler.install()
     try:
         os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.wait_for(stopped.wait(), 2)
+        await asyncio.wait_for(stopped.wait(), 30)
         assert handler.received == 1
         assert exits == []
     finally:

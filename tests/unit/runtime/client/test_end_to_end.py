@@ -61,7 +61,7 @@ async def test_a_cache_follows_a_server_over_tls(tmp_path: Path) -> None:
         assert informer.store.get(Key("default", "a")) is not None
         assert informer.ingest(await client.create(CONFIG_MAP, config_map("b")))
         await client.delete(CONFIG_MAP, "b", "default")
-        await asyncio.wait_for(deletions.seen.wait(), 10)
+        await asyncio.wait_for(deletions.seen.wait(), 30)
         assert [obj["metadata"]["name"] for obj in informer.store] == ["a"]
         running.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -163,17 +163,21 @@ async def test_a_program_that_is_given_up_does_not_stay(
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.wait_for(life.over.wait(), 5)
+    await asyncio.wait_for(life.over.wait(), 30)
 
 
 async def test_a_program_that_takes_too_long_does_not_stay(
     script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tokens, "PLUGIN_TIMEOUT", 0.2)
     life = Life(tmp_path)
     # What is left behind holds the output, too.
     access = Access("https://h", "f", plugin={"exec": script(HANGS + " & exit 0")}, base=tmp_path)
-    with pytest.raises(ConfigurationError, match=r"the credential plugin of f: it did not end within 0\.2 s"):
-        await PluginToken(access, RealClock())(False)
-    await asyncio.wait_for(life.over.wait(), 5)
+    for limit in (0.2, 2.0, 20.0):
+        monkeypatch.setattr(tokens, "PLUGIN_TIMEOUT", limit)
+        with pytest.raises(ConfigurationError, match=f"the credential plugin of f: it did not end within {limit:g} s"):
+            await PluginToken(access, RealClock())(False)
+        if life.up.is_set():
+            break  # On a busy machine it may be given up before it has begun.
+    assert life.up.is_set()
+    await asyncio.wait_for(life.over.wait(), 30)
