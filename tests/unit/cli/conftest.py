@@ -9,9 +9,9 @@ import pytest
 import structlog
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def _logging_restored() -> Iterator[None]:
-    """Logging as it was, after commands have set theirs up."""
+    """Logging as it was, after commands have set theirs up: else other tests of the same process would log by it."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield

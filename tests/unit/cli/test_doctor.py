@@ -132,7 +132,6 @@ def test_wrong_usage(arguments: list[str], said: str) -> None:
     assert said in result.output
 
 
-@pytest.mark.usefixtures("_logging_restored")
 @pytest.mark.parametrize(("options", "where"), [(("-n", "mine"), "mine"), (("-A",), "None")])
 def test_a_cluster_that_cannot_be_read(options: tuple[str, ...], where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse(namespace: str | None, *_: object) -> None:

@@ -48,7 +48,6 @@ def test_options_of_a_cluster_beside_a_dump(tmp_path: Path) -> None:
     assert "--kubeconfig and --context name a cluster, and --from a file instead of one" in result.output
 
 
-@pytest.mark.usefixtures("_logging_restored")
 @pytest.mark.parametrize(("option", "namespace"), [((), "team"), (("-n", "mine"), "mine")])
 def test_the_namespace_is_that_of_the_context(
     option: tuple[str, ...], namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

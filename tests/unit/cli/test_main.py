@@ -177,7 +177,6 @@ def real(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *a
         (("run", "--webhook-url", "http://x"), "Error: --webhook-url http://x: write https://HOST:PORT"),
     ],
 )
-@pytest.mark.usefixtures("_logging_restored")
 def test_bad_input_of_the_real_commands(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -190,7 +189,6 @@ def test_bad_input_of_the_real_commands(
     assert text.count("\n") == 1
 
 
-@pytest.mark.usefixtures("_logging_restored")
 def test_a_manifest_without_a_set_is_no_demo(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

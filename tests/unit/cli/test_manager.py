@@ -16,7 +16,7 @@ from lwskit.manager.options import Options
 
 
 @pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch, _logging_restored: None) -> list[tuple[Any, ...]]:
+def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What the manager would have been run with: kubeconfig, context, options."""
     calls: list[tuple[Any, ...]] = []
 

@@ -263,7 +263,6 @@ def test_a_dump_without_the_set(cluster: SmallCluster, dump: Path) -> None:
     assert [line.split(":")[0] for line in lines if line.endswith("]")] == ["  note", "  refused"]
 
 
-@pytest.mark.usefixtures("_logging_restored")
 @pytest.mark.parametrize(("option", "namespace"), [((), "team"), (("-n", "mine"), "mine")])
 def test_the_namespace_is_that_of_the_context(
     option: tuple[str, ...],
