@@ -17,7 +17,6 @@ from lwskit.groups.model import DecisionError
 from lwskit.runtime.errors import ConfigurationError, LwskitError
 from tests.unit.groups.hash_objects import leader
 
-pytestmark = pytest.mark.usefixtures("_logging_restored")
 DRAIN = Drain(leader(1), 4, 3, "deletion cost -1000", -1000)
 
 
