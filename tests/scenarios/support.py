@@ -10,10 +10,14 @@ from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import CONTROLLER_REVISION, EVENT, POD, SERVICE, STATEFUL_SET, Kind
 from lwskit.runtime.objects import Obj, condition_of, generation_of, is_deleting, is_true
-from lwskit.testing.cluster import TestCluster
+from lwskit.testing.cluster import EMBEDDED, ClusterOptions, TestCluster
 from lwskit.testing.observer import Observer
+from lwskit.testing.plugin import cluster_mode
 
 T = TypeVar("T")
+
+PATIENCE = 120.0
+"""Seconds that everything is given on a real cluster."""
 
 UNSCHEDULED = "played-by-the-test"
 """A scheduler that does not exist: no node's kubelet takes the pods, so the test can play it on any cluster."""
@@ -53,6 +57,14 @@ def set_object(
         "metadata": {"name": name, **(metadata or {})},
         "spec": {"replicas": replicas, "leaderWorkerTemplate": inner, **spec},
     }
+
+
+def options(**fields: Any) -> ClusterOptions:
+    """How the clusters of scenarios are made; `fields` as of ClusterOptions.
+
+    A real one may share a busy machine with others: what takes seconds may take a minute there.
+    """
+    return ClusterOptions(**fields) if cluster_mode() == EMBEDDED else ClusterOptions(**{"timeout": PATIENCE, **fields})
 
 
 async def events_about(cluster: TestCluster, kind: str, name: str) -> list[Obj]:
@@ -100,7 +112,10 @@ class Sets:
             assert status.get("observedGeneration") == generation_of(live)
             assert status.get("readyReplicas", 0) == live["spec"]["replicas"]
             assert is_true(live, names.CONDITION_AVAILABLE), status
-            assert len(await self.pods(name)) == wanted
+            pods = (await self.pods(name)).values()
+            assert len(pods) == wanted
+            # The status may be of before: somebody has just taken a pod away.
+            assert all(is_true(p, "Ready") and not is_deleting(p) for p in pods)
             return live
 
         async with self.cluster.kubelet.playing():
@@ -142,6 +157,23 @@ class Sets:
 
         async def check() -> None:
             assert sorted(await self.live_pods(name)) == sorted(wanted)
+
+        await self.cluster.eventually(check)
+
+    async def has_image(self, image: str, *wanted: str, name: str = "llm") -> None:
+        """Wait until these pods are there with this image; those of before may still have another one."""
+
+        async def check() -> None:
+            pods = await self.live_pods(name)
+            assert {n: pods[n]["spec"]["containers"][0]["image"] for n in wanted} == dict.fromkeys(wanted, image)
+
+        await self.cluster.eventually(check)
+
+    async def counts_ready(self, count: int, name: str = "llm") -> None:
+        """Wait until the set says that so many groups are ready: then the manager has seen what happened to pods."""
+
+        async def check() -> None:
+            assert (await self.live(name))["status"].get("readyReplicas", 0) == count
 
         await self.cluster.eventually(check)
 

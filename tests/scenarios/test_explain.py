@@ -14,12 +14,18 @@ from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.kinds import POD, STATEFUL_SET
 from lwskit.runtime.objects import Obj
 from lwskit.testing.cluster import TestCluster
+from tests.scenarios.explained import says
 from tests.scenarios.support import ALL_KINDS, Sets, pod_template
 
 
-async def explained(cluster: TestCluster, name: str = "llm") -> Explanation:
-    """The explanation once nothing moves any more."""
+async def explained(cluster: TestCluster, *texts: str, name: str = "llm", **wanted: Any) -> Explanation:
+    """The explanation once nothing moves any more, with these fields, and these texts in its paragraph."""
     await cluster.settled(*ALL_KINDS)
+    return await says(cluster, name, texts, wanted)
+
+
+async def looked(cluster: TestCluster, name: str) -> Explanation:
+    """The explanation as it is now."""
     return await explaining.on_cluster(cluster.client, cluster.namespace, name, cluster.clock.now())
 
 
@@ -39,8 +45,7 @@ def rolling(**fields: Any) -> Obj:
 
 async def test_all_is_well(cluster: TestCluster, sets: Sets) -> None:
     await sets.running(replicas=2, size=2)
-    found = await explained(cluster)
-    assert (found.state, found.cause) == (State.OK, "ok")
+    found = await explained(cluster, state=State.OK, cause="ok")
     assert found.paragraph == (
         f"{cluster.namespace}/llm: 2 of 2 groups are ready; 2 are of the newest revision. All is well."
     )
@@ -54,11 +59,17 @@ async def test_a_name_that_leaves_no_room_for_pods(
     name, pod = "n" * length, "n" * length + suffix
     await sets.create(name, replicas=1, size=2)
     async with cluster.kubelet.playing():
-        found = await explained(cluster, name)
-    assert (found.state, found.cause, found.group, found.pod) == (State.BLOCKED, "name-too-long", 0, pod)
-    assert f"here {name}-" in found.paragraph
-    assert "which has" in found.paragraph
-    assert f"A set cannot be renamed: create it anew with a name of at most {most} characters." in found.paragraph
+        await explained(
+            cluster,
+            f"here {name}-",
+            "which has",
+            f"A set cannot be renamed: create it anew with a name of at most {most} characters.",
+            name=name,
+            state=State.BLOCKED,
+            cause="name-too-long",
+            group=0,
+            pod=pod,
+        )
 
 
 async def test_a_leader_without_a_node(cluster: TestCluster, sets: Sets) -> None:
@@ -68,9 +79,14 @@ async def test_a_leader_without_a_node(cluster: TestCluster, sets: Sets) -> None
         {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available"}
     ]
     await status(cluster, "llm-0", phase="Pending", conditions=conditions)
-    found = await explained(cluster)
-    assert (found.state, found.cause, found.group, found.pod) == (State.BLOCKED, "unschedulable", 0, "llm-0")
-    assert "Pod llm-0 is on no node: 0/3 nodes are available." in found.paragraph
+    await explained(
+        cluster,
+        "Pod llm-0 is on no node: 0/3 nodes are available.",
+        state=State.BLOCKED,
+        cause="unschedulable",
+        group=0,
+        pod="llm-0",
+    )
 
 
 @pytest.mark.undisturbed("it waits for an event, which may die with its manager")
@@ -78,14 +94,19 @@ async def test_a_worker_whose_image_is_not_there_holds_the_rollout(cluster: Test
     await sets.running(replicas=3, size=2)
     await sets.set_image("img:nonsense")
     await sets.has_event("GroupsUpdating", "Updating replica 2")
-    await sets.settled()
+    await sets.has_image("img:nonsense", "llm-2", "llm-2-1")
     await cluster.kubelet.ready("llm-2")
     await status(cluster, "llm-2-1", phase="Pending", containerStatuses=waiting("ImagePullBackOff", "no such tag"))
     await bind(cluster, "llm-2-1")
-    found = await explained(cluster)
-    assert (found.state, found.cause, found.group, found.pod) == (State.BLOCKED, "image-pull", 2, "llm-2-1")
-    assert "Group 2 holds the rollout." in found.paragraph
-    assert "cannot get the image of container worker (ImagePullBackOff): no such tag" in found.paragraph
+    found = await explained(
+        cluster,
+        "Group 2 holds the rollout.",
+        "cannot get the image of container worker (ImagePullBackOff): no such tag",
+        state=State.BLOCKED,
+        cause="image-pull",
+        group=2,
+        pod="llm-2-1",
+    )
     assert found.waits_for == "group 2 to become ready"
 
 
@@ -103,10 +124,14 @@ async def test_a_leader_that_crashes(cluster: TestCluster, sets: Sets) -> None:
     ended = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
     crashing = waiting("CrashLoopBackOff", restartCount=4)
     await status(cluster, "llm-1", phase="Running", containerStatuses=[{**crashing[0], "lastState": ended}])
-    found = await explained(cluster)
-    assert (found.state, found.cause, found.pod) == (State.BLOCKED, "crash-loop", "llm-1")
-    assert "(CrashLoopBackOff, 4 restarts, exit code 137, OOMKilled)" in found.paragraph
-    assert "`kubectl -n " in found.paragraph
+    await explained(
+        cluster,
+        "(CrashLoopBackOff, 4 restarts, exit code 137, OOMKilled)",
+        "`kubectl -n ",
+        state=State.BLOCKED,
+        cause="crash-loop",
+        pod="llm-1",
+    )
 
 
 @pytest.mark.undisturbed("it waits for an event, which may die with its manager")
@@ -114,11 +139,16 @@ async def test_the_known_hold_and_the_group_to_delete(cluster: TestCluster, sets
     """20 §6.5: a group that is down below the update keeps it from a ready one; deleting that one lets it go on."""
     await sets.running(replicas=3, size=1)
     await cluster.kubelet.unready("llm-0")
+    await sets.counts_ready(2)
     await sets.set_image("img:v2")
-    found = await explained(cluster)
-    assert (found.state, found.cause, found.group) == (State.BLOCKED, "formula-hold", 0)
-    assert "held by group 0" in found.paragraph
-    assert f"`kubectl -n {cluster.namespace} delete pod llm-2`" in found.paragraph
+    await explained(
+        cluster,
+        "held by group 0",
+        f"`kubectl -n {cluster.namespace} delete pod llm-2`",
+        state=State.BLOCKED,
+        cause="formula-hold",
+        group=0,
+    )
     await cluster.delete(POD, "llm-2")
     await sets.has_event("GroupsUpdating", "Updating replica 2")
 
@@ -130,10 +160,13 @@ async def test_a_leader_workload_that_cannot_be_written(cluster: TestCluster, se
 
     await sets.running(replicas=1, size=1, group=claims("1Gi"))
     await sets.patch({"spec": {"leaderWorkerTemplate": claims("2Gi")}})
-    found = await explained(cluster)
-    assert (found.state, found.cause) == (State.BLOCKED, "not-written")
-    assert "Failed to update leader statefulset llm" in found.paragraph
-    assert "volumeClaimTemplates cannot be changed" in found.paragraph
+    await explained(
+        cluster,
+        "Failed to update leader statefulset llm",
+        "volumeClaimTemplates cannot be changed",
+        state=State.BLOCKED,
+        cause="not-written",
+    )
 
 
 @pytest.mark.undisturbed("it waits for an event, which may die with its manager")
@@ -141,37 +174,41 @@ async def test_the_partition_holds(cluster: TestCluster, sets: Sets) -> None:
     await sets.running(replicas=3, size=1, rolloutStrategy=rolling(partition=2))
     await sets.set_image("img:v2")
     await sets.has_event("GroupsUpdating", "Updating replica 2")
-    await sets.settled()
+    await sets.has_image("img:v2", "llm-2")
     await cluster.kubelet.ready("llm-2")
-    found = await explained(cluster)
-    assert (found.state, found.cause) == (State.HELD, "partition")
-    assert "The partition 2 keeps groups 0 and 1" in found.paragraph
+    await explained(cluster, "The partition 2 keeps groups 0 and 1", state=State.HELD, cause="partition")
 
 
 async def test_a_restart_budget_that_is_used_up(cluster: TestCluster, sets: Sets) -> None:
     group = {"restartPolicy": names.RESTART_RECREATE_GROUP, "maxGroupRestarts": 0}
     await sets.running(replicas=2, size=2, group=group)
     await cluster.kubelet.restart_container("llm-1-1")
-    found = await explained(cluster)
-    assert (found.state, found.cause, found.group) == (State.BLOCKED, "budget-exhausted", 1)
-    assert f"annotate pod llm-1 {names.RECOVER_ANNOTATION}=true" in found.paragraph
+    await explained(
+        cluster,
+        f"annotate pod llm-1 {names.RECOVER_ANNOTATION}=true",
+        state=State.BLOCKED,
+        cause="budget-exhausted",
+        group=1,
+    )
 
 
 async def test_a_recreation_that_waits(cluster: TestCluster, sets: Sets) -> None:
     group = {"restartPolicy": names.RESTART_RECREATE_GROUP, "restartBackoff": {"baseSeconds": 300, "capSeconds": 300}}
     await sets.running(replicas=1, size=2, group=group)
     await cluster.kubelet.restart_container("llm-0-1", ready=False)
-    found = await explained(cluster)
-    assert (found.state, found.cause, found.pod) == (State.PROGRESSING, "back-off", "llm-0-1")
-    assert "(restartBackoff)" in found.paragraph
+    await explained(cluster, "(restartBackoff)", state=State.PROGRESSING, cause="back-off", pod="llm-0-1")
 
 
 async def test_workers_wait_for_their_leader(cluster: TestCluster, sets: Sets) -> None:
     await sets.create(replicas=1, size=2, startupPolicy=names.STARTUP_LEADER_READY)
     await sets.has_pods("llm-0")
-    found = await explained(cluster)
-    assert (found.state, found.cause, found.pod) == (State.PROGRESSING, "not-scheduled", "llm-0")
-    assert "its workers are made when it is ready (startupPolicy LeaderReady)" in found.paragraph
+    await explained(
+        cluster,
+        "its workers are made when it is ready (startupPolicy LeaderReady)",
+        state=State.PROGRESSING,
+        cause="not-scheduled",
+        pod="llm-0",
+    )
 
 
 async def test_workers_wait_for_the_node_of_their_leader(cluster: TestCluster, sets: Sets) -> None:
@@ -179,18 +216,14 @@ async def test_workers_wait_for_the_node_of_their_leader(cluster: TestCluster, s
     await sets.create(replicas=1, size=2, metadata={"annotations": topology})
     await sets.has_pods("llm-0")
     await cluster.kubelet.ready("llm-0")
-    found = await explained(cluster)
-    assert (found.state, found.cause, found.group) == (State.PROGRESSING, "no-workers", 0)
-    assert "which has no node yet" in found.paragraph
+    await explained(cluster, "which has no node yet", state=State.PROGRESSING, cause="no-workers", group=0)
 
 
 async def test_a_set_that_is_being_deleted(cluster: TestCluster, sets: Sets) -> None:
     await sets.running(replicas=1, size=1)
     await sets.patch({"metadata": {"finalizers": ["example.com/wait"]}})
     await cluster.delete(LEADER_WORKER_SET, "llm")
-    found = await explained(cluster)
-    assert (found.state, found.cause) == (State.DELETING, "deleting")
-    assert "kept by finalizer example.com/wait" in found.paragraph
+    await explained(cluster, "kept by finalizer example.com/wait", state=State.DELETING, cause="deleting")
     await sets.patch({"metadata": {"finalizers": None}})
 
 
@@ -199,17 +232,16 @@ async def test_a_foreign_statefulset_has_the_name(cluster: TestCluster, sets: Se
     spec = {"selector": {"matchLabels": {"app": "x"}}, "serviceName": "x", "replicas": 0, "template": template}
     await cluster.create(STATEFUL_SET, {"metadata": {"name": "llm"}, "spec": spec})
     await sets.create(replicas=1, size=1)
-    found = await explained(cluster)
-    assert found.state is State.BLOCKED
+    found = await explained(cluster, state=State.BLOCKED)
     assert found.cause in ("foreign-workload", "not-written")
 
 
 async def test_unknown_names(cluster: TestCluster, sets: Sets) -> None:
     await sets.create("llm", replicas=0, size=1)
     with pytest.raises(ConfigurationError, match="did you mean llm"):
-        await explained(cluster, "lmm")
+        await looked(cluster, "lmm")
     with pytest.raises(ConfigurationError, match=r"there are: llm"):
-        await explained(cluster, "other-thing")
+        await looked(cluster, "other-thing")
     assert await observed.names_on(cluster.client, cluster.namespace) == ["llm"]
 
 
@@ -222,6 +254,6 @@ class TestWithoutManager:
 
     async def test_nobody_has_acted(self, cluster: TestCluster, sets: Sets) -> None:
         await sets.create(replicas=1, size=1)
-        found = await explained(cluster)
-        assert (found.state, found.cause, found.waits_for) == (State.BLOCKED, "no-manager", "the manager")
-        assert "the manager does not run" in found.paragraph
+        await explained(
+            cluster, "the manager does not run", state=State.BLOCKED, cause="no-manager", waits_for="the manager"
+        )

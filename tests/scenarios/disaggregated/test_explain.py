@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from lwskit.api import disaggregated_names as names
@@ -18,19 +20,24 @@ from lwskit.simulate.disaggregated_report import Report
 from lwskit.simulate.report import Outcome
 from tests.scenarios import support
 from tests.scenarios.disaggregated.support import DisaggregatedSets, role, rolling, set_object, two_roles
+from tests.scenarios.explained import says
 
 
-async def explained(sets: DisaggregatedSets, name: str = "chat") -> Explanation:
-    """The explanation once nothing moves any more."""
+async def explained(sets: DisaggregatedSets, *texts: str, name: str = "chat", **wanted: Any) -> Explanation:
+    """The explanation once nothing moves any more, with these fields, and these texts in its paragraph."""
     await sets.settled()
+    return await says(sets.cluster, name, texts, wanted)
+
+
+async def looked(sets: DisaggregatedSets, name: str = "chat") -> Explanation:
+    """The explanation as it is now."""
     cluster = sets.cluster
     return await explaining.on_cluster(cluster.client, cluster.namespace, name, cluster.clock.now())
 
 
 async def test_all_is_well(sets: DisaggregatedSets) -> None:
     await sets.running()
-    found = await explained(sets)
-    assert (found.state, found.cause) == (State.OK, "ok")
+    found = await explained(sets, state=State.OK, cause="ok")
     assert found.paragraph.endswith("prefill has 1 of 1 groups ready, decode has 2 of 2 groups ready. All is well.")
 
 
@@ -39,19 +46,24 @@ async def test_a_rollout_that_waits_for_readiness(sets: DisaggregatedSets) -> No
     await sets.running(*two_roles(2, 2, spec=rolling(1, 0)))
     await sets.set_image("img:v2")
     await sets.has_children("0/prefill=2", "0/decode=2", "0/prefill=1", "0/decode=1")
-    found = await explained(sets)
+    found = await explained(
+        sets, "0 of 1 new groups are ready", state=State.PROGRESSING, cause="drain-blocked", slice=0
+    )
     assert isinstance(found, SetExplanation)
-    assert (found.state, found.cause, found.slice) == (State.PROGRESSING, "drain-blocked", 0)
-    assert "0 of 1 new groups are ready" in found.paragraph
-    assert names.EVENT_REVISION_DRAIN_BLOCKED in await sets.reasons()
-    unready = [p["metadata"]["name"] for p in await sets.pods() if not is_true(p, "Ready")]
-    pod = next(name for name in unready if "-prefill-" in name)
+
+    async def told() -> str:
+        assert names.EVENT_REVISION_DRAIN_BLOCKED in await sets.reasons()
+        unready = [p["metadata"]["name"] for p in await sets.pods() if not is_true(p, "Ready")]
+        (pod,) = [name for name in unready if "-prefill-" in name] or [""]
+        assert pod
+        return pod
+
+    pod = await sets.cluster.eventually(told)
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
     status = {"phase": "Pending", "conditions": [condition]}
     await sets.cluster.patch(POD, pod, {"status": status}, subresource="status")
-    found = await explained(sets)
+    found = await explained(sets, state=State.BLOCKED, role="prefill", pod=pod)
     assert isinstance(found, SetExplanation)
-    assert (found.state, found.role, found.pod) == (State.BLOCKED, "prefill", pod)
     assert found.child == pod.rpartition("-")[0]
     assert f"Pod {pod} is on no node: no room." in found.paragraph
 
@@ -60,17 +72,15 @@ async def test_a_scaler_of_somebody_else(sets: DisaggregatedSets) -> None:
     scaler = {"apiVersion": names.API_VERSION, "kind": names.SCALER_KIND, "metadata": {"name": "chat-decode"}}
     await sets.cluster.create(ROLE_SCALER, {**scaler, "spec": {"replicas": 3}})
     await sets.create(role("prefill"), role("decode", None, mode=names.SCALING_EXTERNAL))
-    found = await explained(sets)
-    assert (found.state, found.cause) == (State.BLOCKED, "scaler-conflict")
+    await explained(sets, state=State.BLOCKED, cause="scaler-conflict")
 
 
 async def test_a_foreign_child(sets: DisaggregatedSets) -> None:
     await sets.running()
     child = (await sets.child("decode"))["metadata"]["name"]
     await sets.cluster.patch(LEADER_WORKER_SET, child, {"metadata": {"ownerReferences": None}})
-    found = await explained(sets)
+    found = await explained(sets, state=State.BLOCKED, cause="foreign-child", role="decode", child=child)
     assert isinstance(found, SetExplanation)
-    assert (found.state, found.cause, found.role, found.child) == (State.BLOCKED, "foreign-child", "decode", child)
 
 
 async def test_a_child_that_is_refused(sets: DisaggregatedSets) -> None:
@@ -82,7 +92,7 @@ async def test_a_child_that_is_refused(sets: DisaggregatedSets) -> None:
     # Once it is mended, all goes on.
     await sets.set_roles(role("prefill"), role("decode", 1, size=5))
     await sets.ready()
-    assert (await explained(sets)).state is State.OK
+    await explained(sets, state=State.OK)
 
 
 async def test_a_rollout_to_what_is_refused(sets: DisaggregatedSets) -> None:
@@ -106,9 +116,8 @@ async def test_a_name_that_no_child_can_be_named_after(sets: DisaggregatedSets) 
     foretold = await planned(sets, role("prefill"), role("decode"), name="1chat")
     assert (foretold.outcome, foretold.steps) == (Outcome.STALLED, ())
     await sets.create(role("prefill"), role("decode"), name="1chat")
-    found = await explained(sets, "1chat")
-    assert (found.state, found.cause) == (State.BLOCKED, "child-refused")
-    assert "a DNS-1035 label must consist of lower case alphanumeric characters" in found.paragraph
+    told = "a DNS-1035 label must consist of lower case alphanumeric characters"
+    await explained(sets, told, name="1chat", state=State.BLOCKED, cause="child-refused")
 
 
 async def test_a_change_that_is_refused(sets: DisaggregatedSets) -> None:
@@ -144,17 +153,20 @@ async def planned(sets: DisaggregatedSets, *roles: Obj, name: str = "chat") -> R
 
 async def refused(sets: DisaggregatedSets, foretold: Report) -> SetExplanation:
     """What is said of a set whose role decode is refused, as it was foretold."""
-    found = await explained(sets)
+    child, why = f"chat-0-{foretold.revision}-decode", "size or size - 1 must be divisible by subGroupSize"
+    wanted = {"state": State.BLOCKED, "cause": "child-refused", "slice": 0, "role": "decode", "child": child}
+    found = await explained(sets, why, **wanted)
     assert isinstance(found, SetExplanation)
-    assert (found.state, found.cause, found.slice, found.role) == (State.BLOCKED, "child-refused", 0, "decode")
-    assert found.child == f"chat-0-{foretold.revision}-decode"
-    assert "size or size - 1 must be divisible by subGroupSize" in found.paragraph
-    assert found.child not in await sets.children()
-    assert names.EVENT_FAILED_CREATE in await sets.reasons()
+    assert child not in await sets.children()
+
+    async def said() -> None:
+        assert names.EVENT_FAILED_CREATE in await sets.reasons()
+
+    await sets.cluster.eventually(said)
     assert foretold.outcome is Outcome.STALLED
     (told,) = [notice.message for notice in foretold.notices if notice.code == "child-refused"]
-    assert told.startswith(f"role decode: LeaderWorkerSet {found.child} is refused by the API server: ")
-    assert "size or size - 1 must be divisible by subGroupSize" in told
+    assert told.startswith(f"role decode: LeaderWorkerSet {child} is refused by the API server: ")
+    assert why in told
     return found
 
 
@@ -163,12 +175,12 @@ async def test_by_name_and_by_kind(sets: DisaggregatedSets) -> None:
     cluster = sets.cluster
     assert isinstance(await explained(sets), SetExplanation)
     with pytest.raises(ConfigurationError, match="did you mean ds/chat"):
-        await explained(sets, "chad")
+        await looked(sets, "chad")
     with pytest.raises(ConfigurationError, match="has no LeaderWorkerSet 'chat'"):
         await explaining.on_cluster(cluster.client, cluster.namespace, "chat", cluster.clock.now(), LEADER_WORKER_SET)
     await cluster.create(LEADER_WORKER_SET, support.set_object("chat", replicas=0))
     with pytest.raises(ConfigurationError, match="say lws/chat or ds/chat"):
-        await explained(sets)
+        await looked(sets)
     found = await explaining.on_cluster(
         cluster.client, cluster.namespace, "chat", cluster.clock.now(), DISAGGREGATED_SET
     )

@@ -8,7 +8,7 @@ from typing import Any
 from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET, Kind
-from lwskit.runtime.objects import Obj, is_deleting, is_true, labels_of, uid_of
+from lwskit.runtime.objects import Obj, condition_of, is_deleting, is_true, labels_of, uid_of
 from tests.scenarios.support import ALL_KINDS, Sets, set_object
 
 HASH = {"groupIdentity": names.IDENTITY_HASH}
@@ -108,6 +108,17 @@ class HashSets(Sets):
     async def leader(self, pod: str) -> Obj:
         """A pod by name."""
         return await self.cluster.get(POD, pod)
+
+
+async def said(sets: HashSets, leader: str, ready: str) -> None:
+    """Wait until a leader's condition says whether its workers are ready."""
+
+    async def check() -> None:
+        condition = condition_of(await sets.leader(leader), names.GROUP_READY_GATE)
+        assert condition is not None
+        assert condition["status"] == ready
+
+    await sets.cluster.eventually(check)
 
 
 def _group(key: str, pods: list[Obj]) -> Group:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lwskit.api import names
 from lwskit.cli import explaining
 from lwskit.groups.explain import Explanation, State
@@ -10,21 +12,21 @@ from lwskit.runtime.objects import Obj, condition_of, is_true
 from lwskit.runtime.webhook import Handler, allowed, denied
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.budgets import limited
+from tests.scenarios.explained import says
 from tests.scenarios.hash.gating import gated, lingering
-from tests.scenarios.hash.support import Group, HashSets
+from tests.scenarios.hash.support import Group, HashSets, said
 from tests.scenarios.support import pod_template
 
 
-async def explained(cluster: TestCluster, sets: HashSets) -> Explanation:
-    """The explanation once nothing moves any more."""
+async def explained(cluster: TestCluster, sets: HashSets, *texts: str, **wanted: Any) -> Explanation:
+    """The explanation once nothing moves any more, with these fields, and these texts in its paragraph."""
     await sets.settled()
-    return await explaining.on_cluster(cluster.client, cluster.namespace, "llm", cluster.clock.now())
+    return await says(cluster, "llm", texts, wanted)
 
 
 async def test_all_is_well(cluster: TestCluster, sets: HashSets):
     await sets.running(replicas=2, size=2)
-    found = await explained(cluster, sets)
-    assert (found.state, found.cause) == (State.OK, "ok")
+    found = await explained(cluster, sets, state=State.OK, cause="ok")
     assert found.paragraph == (
         f"{cluster.namespace}/llm: 2 of 2 groups are ready; 2 are of the newest revision. All is well."
     )
@@ -33,17 +35,20 @@ async def test_all_is_well(cluster: TestCluster, sets: HashSets):
     assert victim.name in await sets.pods()
 
 
-async def well_again(cluster: TestCluster, sets: HashSets, pods: int) -> Explanation:
-    """The explanation once a set with so many pods, its own and others, is where it should be."""
+async def well_again(cluster: TestCluster, sets: HashSets, pods: int, *sentences: str) -> None:
+    """Wait until a set with so many pods, its own and others, is where it should be, and what is said after that has
+    just these parts, one in each further sentence."""
 
-    async def well() -> Explanation:
+    async def well() -> None:
         assert len(await sets.pods()) == pods
         found = await explaining.on_cluster(cluster.client, cluster.namespace, "llm", cluster.clock.now())
         assert found.state is State.OK
-        return found
+        assert len(found.sentences) == 1 + len(sentences), found.sentences
+        for sentence, part in zip(found.sentences[1:], sentences, strict=True):
+            assert part in sentence
 
     async with cluster.kubelet.playing():
-        return await cluster.eventually(well)
+        await cluster.eventually(well)
 
 
 async def test_what_holds_devices_beside_a_set_that_is_well(cluster: TestCluster, sets: HashSets):
@@ -52,12 +57,13 @@ async def test_what_holds_devices_beside_a_set_that_is_well(cluster: TestCluster
     looked_at, *_ = sorted(await sets.pods())
     await cluster.patch(POD, looked_at, {"metadata": {"labels": {"pod-template-hash": None}}})
 
-    found = await well_again(cluster, sets, pods=3)
-    assert found.sentences[1:] == (
+    alone = (
         f"Leader pod {looked_at} is controlled by no ReplicaSet: its group is none of these, but its pods stay on "
-        "their nodes until you delete that pod.",
+        "their nodes until you delete that pod."
     )
+    await well_again(cluster, sets, 3, alone)
     await cluster.delete(POD, looked_at)
+    await sets.ready()
     await sets.settled()
     group, *_ = (await sets.groups()).values()
     # Without a cost their ages decide, and those may be of another magnitude a moment later.
@@ -66,10 +72,9 @@ async def test_what_holds_devices_beside_a_set_that_is_well(cluster: TestCluster
     assert victim.name == group.name
     async with lingering(cluster, group, pods="leaders"):
         await sets.scale(1)
-        found = await well_again(cluster, sets, pods=2)
-        assert len(found.sentences) == 2
-        assert f"no longer wanted: {victim.name}; {victim.name} is being deleted" in found.sentences[1]
-        assert found.sentences[1].endswith("kept by finalizer example.com/wait.")
+        going = f"no longer wanted: {victim.name}; {victim.name} is being deleted"
+        await well_again(cluster, sets, 2, going)
+        await explained(cluster, sets, "kept by finalizer example.com/wait.", state=State.OK)
 
 
 async def test_a_leader_at_its_gate(cluster: TestCluster, sets: HashSets):
@@ -79,12 +84,17 @@ async def test_a_leader_at_its_gate(cluster: TestCluster, sets: HashSets):
     async with lingering(cluster, first):
         await cluster.delete(POD, first.name)
         (waiting,) = await gated(sets, 1)
-        found = await explained(cluster, sets)
-        assert (found.state, found.cause) == (State.BLOCKED, "group-replacement")
-        assert (found.group, found.pod) == (waiting.key, waiting.name)
-        assert f"Leader pod {waiting.name} waits for 1 terminating group(s)" in found.paragraph
-        assert f"still there: {first.workers[0]['metadata']['name']}" in found.paragraph
-        assert "kept by finalizer example.com/wait" in found.paragraph
+        found = await explained(
+            cluster,
+            sets,
+            f"Leader pod {waiting.name} waits for 1 terminating group(s)",
+            f"still there: {first.workers[0]['metadata']['name']}",
+            "kept by finalizer example.com/wait",
+            state=State.BLOCKED,
+            cause="group-replacement",
+            group=waiting.key,
+            pod=waiting.name,
+        )
         assert [v.name for v in found.next_to_go] == [waiting.name]
 
 
@@ -95,11 +105,10 @@ async def test_a_worker_that_is_not_ready(cluster: TestCluster, sets: HashSets):
     chosen = groups[sorted(groups)[1]]
     worker = chosen.workers[0]["metadata"]["name"]
     await cluster.kubelet.unready(worker)
-    await sets.settled()
+    # As its kubelet does: the leader is not ready without its gate.
+    await said(sets, chosen.name, "False")
     await cluster.kubelet.ready(chosen.name)
-    found = await explained(cluster, sets)
-    assert (found.group, found.pod) == (chosen.key, worker)
-    assert found.state is State.PROGRESSING
+    found = await explained(cluster, sets, group=chosen.key, pod=worker, state=State.PROGRESSING)
     assert found.paragraph.startswith(f"{cluster.namespace}/llm: 2 of 3 groups are ready")
     assert found.paragraph.endswith(f"It goes on by itself once group {chosen.key[:8]}… is ready.")
     assert f"The set waits for group {chosen.key[:8]}…, which is on its way. Pod {worker} " in found.paragraph
@@ -111,16 +120,21 @@ async def test_a_rollout_that_does_not_get_ready(cluster: TestCluster, sets: Has
     await sets.running(replicas=3, size=1)
     old = set(await sets.pods())
     await sets.patch({"spec": {"leaderWorkerTemplate": {"workerTemplate": pod_template("broken")}}})
-    await sets.settled()
-    new = set(await sets.pods()) - old
-    assert new
+
+    async def started() -> set[str]:
+        groups = await sets.living()
+        assert not any(group.gated for group in groups.values())
+        new = set(await sets.pods()) - old
+        assert new
+        return new
+
+    new: set[str] = await cluster.eventually(started)
     state = {"waiting": {"reason": "ImagePullBackOff", "message": "no such tag"}}
     status = {"name": "worker", "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": state}
     for pod in new:
         await cluster.patch(POD, pod, {"status": {"containerStatuses": [status]}}, subresource="status")
     await bind(cluster, *new)
-    found = await explained(cluster, sets)
-    assert (found.state, found.cause) == (State.BLOCKED, "image-pull")
+    found = await explained(cluster, sets, state=State.BLOCKED, cause="image-pull")
     assert found.pod in new
     assert "holds the rollout" in found.paragraph
 
@@ -138,8 +152,7 @@ async def test_the_deployment_of_somebody_else(cluster: TestCluster, sets: HashS
     spec = {"selector": {"matchLabels": {"app": "x"}}, "replicas": 0, "template": template}
     await cluster.create(DEPLOYMENT, {"metadata": {"name": "llm"}, "spec": spec})
     await sets.create(replicas=1, size=1)
-    found = await explained(cluster, sets)
-    assert found.state is State.BLOCKED
+    found = await explained(cluster, sets, state=State.BLOCKED)
     assert found.cause in ("foreign-workload", "not-written")
     assert found.next_to_go == ()
 
@@ -176,21 +189,26 @@ async def test_a_loop_of_recreations_in_which_each_group_has_another_key(cluster
     group: Group = await cluster.eventually(started)
     for number in (1, 2):
         group = await recreated(cluster, sets, group, number)
-        assert (await explained(cluster, sets)).state is State.PROGRESSING
+        await explained(cluster, sets, state=State.PROGRESSING)
     last = group.workers[0]["metadata"]["name"]
     group = await recreated(cluster, sets, group, 3)
-    found = await explained(cluster, sets)
-    assert (found.state, found.cause, found.group) == (State.BLOCKED, "restart-loop", group.key)
-    assert f"Group {group.key[:8]}… takes the place of groups that have been recreated 3 times" in found.paragraph
-    assert f"last pod {last}" in found.paragraph
-    assert "correct it in the set, and the rollout replaces the group" in found.paragraph
+    await explained(
+        cluster,
+        sets,
+        f"Group {group.key[:8]}… takes the place of groups that have been recreated 3 times",
+        f"last pod {last}",
+        "correct it in the set, and the rollout replaces the group",
+        state=State.BLOCKED,
+        cause="restart-loop",
+        group=group.key,
+    )
     await sets.patch({"spec": {"leaderWorkerTemplate": {"workerTemplate": pod_template("better")}}})
 
     async def replaced() -> None:
         assert group.key not in await sets.groups()
 
     await cluster.eventually(replaced)
-    assert (await explained(cluster, sets)).state is State.PROGRESSING
+    await explained(cluster, sets, state=State.PROGRESSING)
 
 
 async def test_others_that_fail_once_are_no_loop(cluster: TestCluster, sets: HashSets):
@@ -198,7 +216,7 @@ async def test_others_that_fail_once_are_no_loop(cluster: TestCluster, sets: Has
     await sets.running(replicas=3, size=2)
     for number, group in enumerate([*(await sets.groups()).values()], 1):
         await recreated(cluster, sets, group, number)
-    assert (await explained(cluster, sets)).state is State.PROGRESSING
+    await explained(cluster, sets, state=State.PROGRESSING)
 
 
 async def test_a_group_without_a_restart_left(cluster: TestCluster, sets: HashSets):
@@ -206,9 +224,14 @@ async def test_a_group_without_a_restart_left(cluster: TestCluster, sets: HashSe
     name, *_ = sorted(await sets.pods())
     await cluster.kubelet.restart_container(name)
     await gated(sets, 1)
-    found = await explained(cluster, sets)
-    assert (found.state, found.cause, found.pod) == (State.BLOCKED, "budget-exhausted", name)
-    assert f"annotate pod {name} {names.RECOVER_ANNOTATION}=true" in found.paragraph
+    await explained(
+        cluster,
+        sets,
+        f"annotate pod {name} {names.RECOVER_ANNOTATION}=true",
+        state=State.BLOCKED,
+        cause="budget-exhausted",
+        pod=name,
+    )
 
 
 async def test_a_ready_group_that_waits_for_its_back_off(cluster: TestCluster, sets: HashSets):
@@ -217,24 +240,35 @@ async def test_a_ready_group_that_waits_for_its_back_off(cluster: TestCluster, s
     group, *_ = (await sets.groups()).values()
     worker = group.workers[0]["metadata"]["name"]
     await cluster.kubelet.restart_container(worker)
-    found = await explained(cluster, sets)
-    assert (found.state, found.cause, found.group, found.pod) == (State.PROGRESSING, "back-off", group.key, worker)
-    assert f"Group {group.key[:8]}… is ready and will be recreated all the same. Pod {worker} failed" in found.paragraph
+    await explained(
+        cluster,
+        sets,
+        f"Group {group.key[:8]}… is ready and will be recreated all the same. Pod {worker} failed",
+        state=State.PROGRESSING,
+        cause="back-off",
+        group=group.key,
+        pod=worker,
+    )
 
 
 async def test_a_group_that_finds_no_node(cluster: TestCluster, sets: HashSets):
     await sets.running(replicas=2, size=2)
     old = set(await sets.groups())
     await sets.scale(3)
-    await sets.settled()
-    (new,) = (g for k, g in (await sets.groups()).items() if k not in old)
+    (new,) = (g for k, g in (await sets.has_groups(3, size=2)).items() if k not in old)
     worker = new.workers[0]["metadata"]["name"]
     conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes fit"}]
     await cluster.patch(POD, worker, {"status": {"conditions": conditions}}, subresource="status")
     await cluster.kubelet.ready(new.name)
-    found = await explained(cluster, sets)
-    assert (found.state, found.cause, found.group, found.pod) == (State.BLOCKED, "unschedulable", new.key, worker)
-    assert "is on no node: 0/3 nodes fit" in found.paragraph
+    await explained(
+        cluster,
+        sets,
+        "is on no node: 0/3 nodes fit",
+        state=State.BLOCKED,
+        cause="unschedulable",
+        group=new.key,
+        pod=worker,
+    )
 
 
 def refusing(index: str) -> Handler:
@@ -261,10 +295,14 @@ async def test_leaders_that_a_quota_keeps_from_being_made(cluster: TestCluster, 
         assert is_true(deployment, "ReplicaFailure")
 
     await cluster.eventually(told)
-    found = await explained(cluster, sets)
-    assert (found.state, found.cause) == (State.BLOCKED, "no-leader")
-    assert "Deployment llm cannot make what it should: " in found.paragraph
-    assert "exceeded quota: gpus" in found.paragraph
+    await explained(
+        cluster,
+        sets,
+        "Deployment llm cannot make what it should: ",
+        "exceeded quota: gpus",
+        state=State.BLOCKED,
+        cause="no-leader",
+    )
 
 
 async def test_workers_that_a_quota_keeps_from_being_made(cluster: TestCluster, sets: HashSets):
@@ -278,15 +316,9 @@ async def test_workers_that_a_quota_keeps_from_being_made(cluster: TestCluster, 
     await cluster.eventually(refused)
     (leader,) = await sets.pods()
     await cluster.kubelet.ready(leader)
-    found = await explaining.on_cluster(cluster.client, cluster.namespace, "llm", cluster.clock.now())
     (group,) = (await sets.groups()).values()
-    assert (found.state, found.cause, found.group, found.pod) == (
-        State.BLOCKED,
-        "no-worker",
-        group.key,
-        f"{group.host}-1",
-    )
-    assert "exceeded quota: gpus" in found.paragraph
+    wanted = {"state": State.BLOCKED, "cause": "no-worker", "group": group.key, "pod": f"{group.host}-1"}
+    await says(cluster, "llm", ("exceeded quota: gpus",), wanted)
 
 
 async def test_a_rollout_that_takes_longer_than_its_deadline(cluster: TestCluster, sets: HashSets):
@@ -300,10 +332,14 @@ async def test_a_rollout_that_takes_longer_than_its_deadline(cluster: TestCluste
         assert condition.get("reason") == "ProgressDeadlineExceeded"
 
     await cluster.eventually(late)
-    found = await explained(cluster, sets)
-    assert (found.state, found.cause) == (State.BLOCKED, "no-progress")
-    assert "The rollout waits for group " in found.paragraph
-    assert "Deployment llm has not come on within 2 s (ProgressDeadlineExceeded: ReplicaSet " in found.paragraph
+    await explained(
+        cluster,
+        sets,
+        "The rollout waits for group ",
+        "Deployment llm has not come on within 2 s (ProgressDeadlineExceeded: ReplicaSet ",
+        state=State.BLOCKED,
+        cause="no-progress",
+    )
 
 
 async def test_a_paused_deployment(cluster: TestCluster, sets: HashSets):
@@ -312,10 +348,14 @@ async def test_a_paused_deployment(cluster: TestCluster, sets: HashSets):
     first, _ = (await sets.groups()).values()
     await cluster.patch(DEPLOYMENT, "llm", {"spec": {"paused": True}})
     await sets.set_image("img:v2")
-    found = await explained(cluster, sets)
-    assert (found.state, found.cause) == (State.BLOCKED, "paused")
-    assert "Deployment llm is paused, so it makes no group of another template. Let it go on" in found.paragraph
-    assert f"kubectl rollout resume deployment/llm -n {cluster.namespace}" in found.paragraph
+    await explained(
+        cluster,
+        sets,
+        "Deployment llm is paused, so it makes no group of another template. Let it go on",
+        f"kubectl rollout resume deployment/llm -n {cluster.namespace}",
+        state=State.BLOCKED,
+        cause="paused",
+    )
     await cluster.delete(POD, first.name)
     await gated(sets, 1)
     found = await explained(cluster, sets)
@@ -330,9 +370,14 @@ async def test_workers_that_were_left_behind(cluster: TestCluster, sets: HashSet
     first, _ = (await sets.groups()).values()
     await cluster.delete(POD, first.name, propagation="Orphan")
     (waiting,) = await gated(sets, 1)
-    found = await explained(cluster, sets)
-    assert (found.state, found.cause, found.pod) == (State.BLOCKED, "group-replacement", waiting.name)
-    assert f"StatefulSet {first.host} has no owner and the leader of its pods is gone; delete it" in found.paragraph
+    await explained(
+        cluster,
+        sets,
+        f"StatefulSet {first.host} has no owner and the leader of its pods is gone; delete it",
+        state=State.BLOCKED,
+        cause="group-replacement",
+        pod=waiting.name,
+    )
     await cluster.delete(STATEFUL_SET, first.host)
     await sets.ready()
 

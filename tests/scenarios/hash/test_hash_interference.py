@@ -16,7 +16,6 @@ from lwskit.runtime.kinds import POD, STATEFUL_SET
 from lwskit.runtime.objects import (
     Obj,
     annotations_of,
-    condition_of,
     controller_reference,
     is_true,
     labels_of,
@@ -25,24 +24,13 @@ from lwskit.runtime.objects import (
 from lwskit.testing.cluster import Runnable, TestCluster
 from tests.scenarios.budgets import counts, limited
 from tests.scenarios.hash.gating import gated, lingering, stay
-from tests.scenarios.hash.support import Group, HashSets
+from tests.scenarios.hash.support import Group, HashSets, said
 from tests.scenarios.hash.test_hash_budget import exhausts, fails, gone
 from tests.scenarios.support import pod_template, revision_key
 from tests.scenarios.test_interference import scale_workers, unlabelled
 
 ALONE = {"restartPolicy": "None"}
 COST = names.POD_DELETION_COST_ANNOTATION
-
-
-async def said(sets: HashSets, leader: str, ready: str) -> None:
-    """Wait until a leader's condition says whether its workers are ready."""
-
-    async def check() -> None:
-        condition = condition_of(await sets.leader(leader), names.GROUP_READY_GATE)
-        assert condition is not None
-        assert condition["status"] == ready
-
-    await sets.cluster.eventually(check)
 
 
 async def not_available(sets: HashSets, leader: str, ready: int) -> None:
@@ -321,6 +309,7 @@ async def test_groups_come_while_counts_cannot_be_read(cluster: TestCluster, set
     await sets.running(replicas=2, size=2, group=limited(3))
     first, _ = (await sets.groups()).values()
     second = await fails(sets, first)
+    await counted(sets, {second.key: 1})
     stored = annotations_of(await sets.live())[names.GROUP_RESTART_COUNTS_ANNOTATION]
     assert json.loads(stored) == {f"{revision_key(second.leader or {})}/{second.key}": 1}
     await sets.patch({"metadata": {"annotations": {names.GROUP_RESTART_COUNTS_ANNOTATION: "many"}}})
