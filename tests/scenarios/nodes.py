@@ -23,6 +23,36 @@ from lwskit.runtime.objects import Obj, is_deleting, uid_of
 from lwskit.testing.cluster import TestCluster
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
+BEAT = 10.0
+"""Seconds between two heartbeats of a node."""
+
+
+@asynccontextmanager
+async def beating(cluster: TestCluster, *names: str) -> AsyncIterator[None]:
+    """Inside the block these nodes, which have no kubelet, say that they are well, as kubelets do.
+
+    Of a node that is silent for long a cluster's controllers take all pods for not ready.
+    """
+
+    async def beat() -> None:
+        moment = rfc3339(cluster.clock.now())
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": moment}
+        body = {"status": {"conditions": [ready]}}
+        for name in names:
+            await cluster.client.patch(NODE, name, body, patch_type=PatchType.STRATEGIC, subresource="status")
+
+    async def go_on() -> None:
+        while True:
+            await cluster.clock.sleep(BEAT)
+            await beat()
+
+    await beat()
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(go_on(), name="heartbeats")
+        try:
+            yield
+        finally:
+            task.cancel()
 
 
 class Nodes:

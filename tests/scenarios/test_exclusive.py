@@ -12,6 +12,7 @@ from lwskit.runtime.errors import NotFound
 from lwskit.runtime.kinds import NODE, POD, STATEFUL_SET
 from lwskit.runtime.objects import Obj
 from lwskit.testing.cluster import TestCluster
+from tests.scenarios.nodes import beating
 from tests.scenarios.support import Sets
 
 RACK = "cloud/rack"
@@ -26,7 +27,8 @@ async def racks(cluster: TestCluster) -> AsyncIterator[dict[str, str]]:
         labels = {RACK: rack} if rack else {}
         node: Obj = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
         await cluster.client.create(NODE, node)
-    yield nodes
+    async with beating(cluster, *nodes.values()):
+        yield nodes
     for name in nodes.values():
         await cluster.client.delete(NODE, name)
 

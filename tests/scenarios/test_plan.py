@@ -17,13 +17,14 @@ from lwskit.groups.explain import Explanation, State
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.errors import NotFound
 from lwskit.runtime.kinds import POD, STATEFUL_SET
-from lwskit.runtime.objects import Obj, annotations_of, generation_of, is_true, labels_of, uid_of
+from lwskit.runtime.objects import Obj, annotations_of, is_true, labels_of, uid_of
 from lwskit.simulate import edit as edits
 from lwskit.simulate import order as orders
 from lwskit.simulate.output import text
 from lwskit.simulate.report import Report
 from lwskit.testing.cluster import ClusterOptions, TestCluster
-from tests.scenarios.support import Sets, pod_template, set_object
+from tests.scenarios.behind import nobody_is_behind
+from tests.scenarios.support import Sets, options, pod_template, set_object
 
 SETS = 40
 """Random sets of one run; two runs make the sample."""
@@ -91,17 +92,11 @@ class Player:
             await asyncio.sleep(QUIET)
             return
         while True:
-            await self.cluster.eventually(self._has_been_acted_on)
+            await self.cluster.eventually(lambda: nobody_is_behind(self.cluster))
             await self.cluster.settled(LEADER_WORKER_SET, STATEFUL_SET, POD)
             with contextlib.suppress(AssertionError):
-                await self._has_been_acted_on()
+                await nobody_is_behind(self.cluster)
                 return
-
-    async def _has_been_acted_on(self) -> None:
-        """Nobody is behind: the manager has seen each set as it is, and the StatefulSet controller each StatefulSet."""
-        for kind in (LEADER_WORKER_SET, STATEFUL_SET):
-            for obj in await self.cluster.list(kind):
-                assert (obj.get("status") or {}).get("observedGeneration") == generation_of(obj), kind
 
     async def leaders(self) -> dict[str, dict[int, Obj]]:
         found: dict[str, dict[int, Obj]] = defaultdict(dict)
@@ -167,7 +162,7 @@ def distinct(states: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
 @pytest.fixture
 def cluster_options() -> ClusterOptions:
     """What is quiet for so long has come to rest; on a real cluster some twenty times this long passes."""
-    return ClusterOptions(quiet=0.8)
+    return options(quiet=0.8)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -264,6 +259,7 @@ async def test_the_cluster_is_asked_what_it_would_store(cluster: TestCluster, se
     assert (new.verdict, new.steps[0].up) == (edits.Verdict.CREATES, (0, 1))
     assert await cluster.gone(LEADER_WORKER_SET, "llm")
     await sets.running(replicas=2, size=2)
+    await sets.settled()
     before = await sets.live()
     assert (await planned(cluster, set_object(replicas=2, size=2))).verdict is edits.Verdict.NOTHING
     bad = await planned(cluster, set_object(replicas=2, size=0))

@@ -18,7 +18,6 @@ from lwskit.runtime.objects import (
     Obj,
     annotations_of,
     controller_of,
-    generation_of,
     is_deleting,
     is_true,
     labels_of,
@@ -28,6 +27,7 @@ from lwskit.runtime.objects import (
 from lwskit.simulate import order as orders
 from lwskit.simulate.hashed_rollout import HashStep
 from lwskit.testing.cluster import TestCluster
+from tests.scenarios.behind import nobody_is_behind
 from tests.scenarios.hash.gating import WAIT
 from tests.scenarios.hash.support import is_gated
 
@@ -116,16 +116,11 @@ class Player:
             await asyncio.sleep(QUIET)
             return
         while True:
-            await self.cluster.eventually(self._has_been_acted_on)
+            await self.cluster.eventually(lambda: nobody_is_behind(self.cluster))
             await self.cluster.settled(LEADER_WORKER_SET, DEPLOYMENT, REPLICA_SET, STATEFUL_SET, POD)
             with contextlib.suppress(AssertionError):
-                await self._has_been_acted_on()
+                await nobody_is_behind(self.cluster)
                 return
-
-    async def _has_been_acted_on(self) -> None:
-        for kind in (LEADER_WORKER_SET, DEPLOYMENT, REPLICA_SET, STATEFUL_SET):
-            for obj in await self.cluster.list(kind):
-                assert (obj.get("status") or {}).get("observedGeneration") == generation_of(obj), kind
 
     async def leaders(self) -> dict[str, list[Obj]]:
         """The leaders of each set, as they stand at their gate."""

@@ -25,7 +25,7 @@ from lwskit.testing.cluster import ClusterOptions, TestCluster
 from tests.scenarios.hash.gating import WAIT
 from tests.scenarios.hash.playing import Class, Player, classes, foretold
 from tests.scenarios.hash.support import HashSets, is_gated
-from tests.scenarios.support import pod_template, set_object
+from tests.scenarios.support import options, pod_template, set_object
 
 SETS = 24
 """Random sets of one run."""
@@ -87,7 +87,7 @@ def random_edit(rng: random.Random, lws: Obj) -> Obj:
 @pytest.fixture
 def cluster_options() -> ClusterOptions:
     """What is quiet for so long has come to rest; leaders are told apart by seconds."""
-    return ClusterOptions(quiet=1.2)
+    return options(quiet=1.2)
 
 
 class Play:
