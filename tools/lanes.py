@@ -66,6 +66,8 @@ SIDE_BY_SIDE = 4
 """Control planes that the lane `real` has at the same time."""
 PIECES = 4 * SIDE_BY_SIDE
 """Pieces that its files are dealt out in, so that no control plane is idle long before the last one is."""
+LIMIT = 600
+"""Seconds that one test may take on a control plane which shares the machine with the others."""
 NOTHING_TO_RUN = 5
 """What pytest ends with when no test is selected."""
 _STARTING = Lock()
@@ -255,7 +257,7 @@ def _scenarios(
     if not pieces:
         return []
     env = {**os.environ, "LWSKIT_CLUSTER": "real", "LWSKIT_WITHOUT": left_out}
-    command = [sys.executable, "-m", "pytest", *pytest_arguments]
+    command = [sys.executable, "-m", "pytest", "-o", f"timeout={LIMIT}", *pytest_arguments]
     if left_out:
         # Few tests are for it, and none of those that somebody has selected may be.
         tests = [name for piece in pieces for name in piece]

@@ -9,18 +9,24 @@ import pytest
 from lwskit.api.crds import crds
 from lwskit.manager import undertest
 from lwskit.runtime.objects import Obj
-from lwskit.testing.cluster import Runnable, TestCluster
+from lwskit.testing.cluster import ClusterOptions, Runnable, TestCluster
 from lwskit.testing.explore import Settings
 from lwskit.testing.plugin import cluster_mode
 from tests.exploration.settings import SETTINGS
 from tests.scenarios.manager import manager
-from tests.scenarios.support import Sets
+from tests.scenarios.support import Sets, options
 
 
 @pytest.fixture
 def cluster_crds() -> Sequence[Obj]:
     """The kinds of LeaderWorkerSet."""
     return crds()
+
+
+@pytest.fixture
+def cluster_options() -> ClusterOptions:
+    """With more patience where the cluster is a real one."""
+    return options()
 
 
 @pytest.fixture

@@ -142,7 +142,8 @@ async def test_a_namespace_that_goes_takes_kept_pods_along(cluster: TestCluster,
     async def gone() -> None:
         assert elsewhere not in [n["metadata"]["name"] for n in (await client.list(NAMESPACE))["items"]]
 
-    await cluster.eventually(gone)
+    # What is left at its first look a namespace's controller looks at again after half of the pods' grace.
+    await cluster.eventually(gone, 120)
 
 
 def _restarted(name: str) -> Obj:

@@ -45,5 +45,6 @@ async def test_a_namespace_can_be_deleted_when_the_manager_is_gone(cluster: Test
     async def gone() -> None:
         assert elsewhere not in [n["metadata"]["name"] for n in (await client.list(NAMESPACE))["items"]]
 
-    await cluster.eventually(gone)
+    # What is left at its first look a namespace's controller looks at again after half of the pods' grace.
+    await cluster.eventually(gone, 120)
     assert await listed() == []
