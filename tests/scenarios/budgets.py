@@ -21,6 +21,12 @@ def limited(restarts: int, **fields: Any) -> Obj:
     return {"maxGroupRestarts": restarts, **fields}
 
 
+def window(cluster: TestCluster, seconds: int) -> int:
+    """The base of a back-off, in seconds since a leader's creation, in which a group is made ready and fails: a real
+    machine may be slow with that."""
+    return seconds if cluster.embedded else 30
+
+
 def backing_off(base: int, cap: int = 300, **fields: Any) -> Obj:
     """The part of a set's template with a back-off."""
     return {"restartBackoff": {"baseSeconds": base, "capSeconds": cap}, **fields}
@@ -96,8 +102,11 @@ async def waits(sets: Sets, leader: str, cause: str) -> None:
     await sets.cluster.eventually(marked)
 
 
-async def all_new(sets: Sets, before: dict[str, str], *, playing: bool = True) -> None:
-    """Wait until all these pods are there with other UIDs; they become ready meanwhile if `playing`."""
+async def all_new(sets: Sets, before: dict[str, str], *, playing: bool = True, timeout: float | None = None) -> None:
+    """Wait until all these pods are there with other UIDs; they become ready meanwhile if `playing`.
+
+    `timeout` is in seconds, where it is longer than usual.
+    """
 
     async def replaced() -> None:
         after = await sets.pod_uids()
@@ -105,7 +114,7 @@ async def all_new(sets: Sets, before: dict[str, str], *, playing: bool = True) -
         assert not set(before.values()) & set(after.values())
 
     if not playing:
-        await sets.cluster.eventually(replaced)
+        await sets.cluster.eventually(replaced, timeout)
         return
     async with sets.cluster.kubelet.playing():
-        await sets.cluster.eventually(replaced)
+        await sets.cluster.eventually(replaced, timeout)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from lwskit.api import names
-from lwskit.runtime.objects import Obj, is_true
-from tests.scenarios.support import Sets, partition_of
+from lwskit.runtime.objects import Obj, is_true, labels_of
+from tests.scenarios.support import Sets, partition_of, revision_key
 
 
 async def state(sets: Sets) -> tuple[int, list[str]]:
     """The partition, and for each group its image tag, with a star where its leader is not ready."""
     workload = await sets.leader_workload()
     leaders = [p for p in (await sets.pods()).values() if p["metadata"]["labels"][names.WORKER_INDEX_LABEL] == "0"]
-    leaders.sort(key=lambda p: int(p["metadata"]["labels"][names.GROUP_INDEX_LABEL]))
+    leaders.sort(key=_index)
     return partition_of(workload), [_short(p) for p in leaders]
 
 
@@ -30,13 +30,22 @@ async def reaches(sets: Sets, partition: int, *groups: str) -> None:
     await sets.cluster.consistently(there)
 
 
-async def group_ready(sets: Sets, index: int) -> None:
-    """Make one group ready, once all its pods are there."""
+async def group_ready(sets: Sets, index: int, image: str = "") -> None:
+    """Make one group ready, once all its pods are there: with this image if one is given, else with any.
+
+    Pods of the group before may be there for a while, so all have to be of their leader's revision.
+    """
     size = (await sets.live())["spec"]["leaderWorkerTemplate"]["size"]
 
-    async def there() -> list[str]:
-        uids = await sets.pod_uids(group=index)
-        assert len(uids) == size
-        return list(uids)
+    async def ready() -> None:
+        group = {n: p for n, p in (await sets.live_pods()).items() if _index(p) == index}
+        assert len(group) == size
+        assert len({revision_key(p) for p in group.values()}) == 1
+        assert image in ("", *(p["spec"]["containers"][0]["image"] for p in group.values()))
+        await sets.cluster.kubelet.ready(*group)
 
-    await sets.cluster.kubelet.ready(*await sets.cluster.eventually(there))
+    await sets.cluster.eventually(ready)
+
+
+def _index(pod: Obj) -> int:
+    return int(labels_of(pod)[names.GROUP_INDEX_LABEL])

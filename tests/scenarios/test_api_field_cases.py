@@ -111,7 +111,6 @@ async def test_running_is_not_available(cluster: TestCluster, sets: Sets):
         await sets.create(replicas=1, size=4)
         await sets.has_pods("llm-0", "llm-0-1", "llm-0-2", "llm-0-3")
         await cluster.kubelet.ready("llm-0", "llm-0-1")
-        await sets.settled()
 
         async def not_yet() -> None:
             workers = (await cluster.get(STATEFUL_SET, "llm-0"))["status"]
@@ -119,6 +118,7 @@ async def test_running_is_not_available(cluster: TestCluster, sets: Sets):
             assert not (await sets.live())["status"].get("readyReplicas")
             assert (await sets.conditions()).get(names.CONDITION_AVAILABLE) != "True"
 
+        await cluster.eventually(not_yet)
         await cluster.consistently(not_yet)
 
 

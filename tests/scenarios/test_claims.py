@@ -11,6 +11,7 @@ from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import PERSISTENT_VOLUME_CLAIM, POD
 from lwskit.runtime.objects import controller_of
 from lwskit.testing.cluster import TestCluster
+from tests.scenarios.budgets import all_new
 from tests.scenarios.support import Sets, pod_template
 
 CLAIM = {
@@ -120,14 +121,9 @@ async def test_claims_of_a_group_that_is_scaled_away(cluster: TestCluster, sets:
 async def test_a_recreated_group_finds_its_leaders_claim(cluster: TestCluster, sets: Sets, deleted: str):
     """20 §10.3: the leader's claim is used again; those of workers are unless they go with their StatefulSet."""
     await sets.running(replicas=1, group=group(deleted=deleted))
-    before = await cluster.uids(PERSISTENT_VOLUME_CLAIM)
-    leader = await cluster.get(POD, "llm-0")
+    before, pods = await cluster.uids(PERSISTENT_VOLUME_CLAIM), await sets.pod_uids()
     await cluster.delete(POD, "llm-0")
-
-    async def another() -> None:
-        assert (await cluster.get(POD, "llm-0"))["metadata"]["uid"] != leader["metadata"]["uid"]
-
-    await cluster.eventually(another)
+    await all_new(sets, pods)
     await sets.ready()
     await cluster.settled(PERSISTENT_VOLUME_CLAIM, POD)
     after = await cluster.uids(PERSISTENT_VOLUME_CLAIM)

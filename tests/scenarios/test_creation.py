@@ -220,6 +220,7 @@ async def test_a_worker_workload_that_is_there_already_is_no_failure(cluster: Te
         await sets.has_pods("llm-0", "llm-0-1", "llm-0-2")
     await sets.ready()
     lost = "Failed to create worker statefulset for leader pod llm-0: the answer is lost"
+    await sets.has_event("FailedCreate", lost, type="Warning")
     assert [e["note"] for e in await sets.events() if e["type"] == "Warning"] == [lost]
     assert [r.status for r in cluster.interceptors[0].select(made)].count(409) == 1
 

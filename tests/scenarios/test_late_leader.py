@@ -7,6 +7,7 @@ import pytest
 from lwskit.runtime.client.transport import HttpRequest
 from lwskit.runtime.kinds import POD
 from lwskit.testing.cluster import TestCluster
+from tests.scenarios.budgets import all_new
 from tests.scenarios.support import Sets
 
 pytestmark = pytest.mark.undisturbed("it disturbs its manager by itself")
@@ -21,8 +22,9 @@ async def test_no_workers_are_made_for_a_leader_that_is_gone(cluster: TestCluste
 
     async with cluster.observe(sets.workload) as workloads, cluster.observe(POD) as pods:
         with cluster.slow_watches(lag):
+            before = await sets.pod_uids()
             await cluster.delete(POD, "llm-0")
-            await sets.has_pods("llm-0", "llm-0-1")
+            await all_new(sets, before)
             await sets.ready()
         await sets.settled()
     assert pods.born == {"llm-0": 1, "llm-0-1": 1}

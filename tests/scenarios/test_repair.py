@@ -5,6 +5,7 @@ from __future__ import annotations
 from lwskit.runtime.kinds import STATEFUL_SET
 from lwskit.runtime.objects import labels_of
 from lwskit.testing.cluster import TestCluster
+from tests.scenarios.budgets import all_new
 from tests.scenarios.support import Sets
 
 
@@ -85,10 +86,9 @@ async def test_a_deleted_leader_workload_is_recreated(cluster: TestCluster, sets
         assert (await cluster.uids(STATEFUL_SET))["llm"] != before["llm"]
 
     await cluster.eventually(back)
+    await all_new(sets, pods)
     await sets.ready()
-    after = await sets.pod_uids()
-    assert sorted(after) == sorted(pods)
-    assert not set(after.values()) & set(pods.values())
+    assert sorted(await sets.pods()) == sorted(pods)
 
 
 async def test_nothing_is_written_to_a_leader_workload_that_is_going(cluster: TestCluster, sets: Sets):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lwskit.runtime.kinds import POD, STATEFUL_SET
-from lwskit.runtime.objects import annotations_of
+from lwskit.runtime.objects import Obj, annotations_of
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.budgets import (
     PENDING,
@@ -16,6 +16,7 @@ from tests.scenarios.budgets import (
     fails_and_comes_back,
     limited,
     waits,
+    window,
 )
 from tests.scenarios.support import Sets
 
@@ -34,8 +35,13 @@ async def test_a_group_that_fails_soon_waits(cluster: TestCluster, sets: Sets):
 
     await cluster.consistently(same)
     assert await counts(sets) == {}
-    found = [e for e in await sets.events() if e["reason"] == "GroupRestartBackoff"]
-    assert len(found) == 1
+
+    async def told() -> list[Obj]:
+        found = [e for e in await sets.events() if e["reason"] == "GroupRestartBackoff"]
+        assert len(found) == 1
+        return found
+
+    found: list[Obj] = await cluster.eventually(told)
     assert not found[0].get("series")
     assert (found[0]["type"], found[0]["action"], found[0]["related"]["name"]) == ("Warning", "Update", "llm-0")
     assert found[0]["note"].startswith("Pod llm-0-1 failed, group 0 is recreated in ")
@@ -84,7 +90,8 @@ async def test_a_group_that_lived_long_enough_is_recreated_at_once(cluster: Test
 
 async def test_a_pending_worker_does_not_hold_up_a_recreation_that_waits(cluster: TestCluster, sets: Sets):
     """20 §14 line 90: under AfterStart the failed worker is replaced by a Pending one, which changes nothing."""
-    await sets.running(group=backing_off(6, restartPolicy="RecreateGroupAfterStart"), size=3, replicas=1)
+    group = backing_off(window(cluster, 6), restartPolicy="RecreateGroupAfterStart")
+    await sets.running(group=group, size=3, replicas=1)
     before = await sets.pod_uids()
     await cluster.kubelet.restart_container("llm-0-1")
     await waits(sets, "llm-0", "llm-0-1")
@@ -101,7 +108,7 @@ async def test_a_pending_worker_does_not_hold_up_a_recreation_that_waits(cluster
     async def leader_is_new() -> None:
         assert (await sets.pod_uids()).get("llm-0", before["llm-0"]) != before["llm-0"]
 
-    await cluster.eventually(leader_is_new)
+    await cluster.eventually(leader_is_new, 120)
     assert await counts(sets) == {"0": 1}
 
 

@@ -26,6 +26,7 @@ from tests.scenarios.budgets import (
     recover,
     stays,
     waits,
+    window,
 )
 from tests.scenarios.manager import DIED, dies_after, manager
 from tests.scenarios.support import Sets
@@ -101,12 +102,12 @@ async def test_a_restart_is_counted_whenever_its_manager_dies(cluster: TestClust
 async def test_a_wait_goes_on_under_the_next_manager(cluster: TestCluster, sets: Sets):
     """20 §14 lines 89, 90: what waits is written on the leader: a deletion that only the first saw is not lost."""
     async with manager(cluster):
-        await sets.running(group=backing_off(8), size=2)
+        await sets.running(group=backing_off(window(cluster, 8)), size=2)
         before = await sets.pod_uids(group=0)
         await cluster.delete(POD, "llm-0-1")
         await waits(sets, "llm-0", "llm-0-1")
     async with manager(cluster):
-        await all_new(sets, before)
+        await all_new(sets, before, timeout=120)
         await sets.ready()
         assert await counts(sets) == {"0": 1}
 

@@ -150,6 +150,8 @@ async def test_a_leader_that_is_gone_before_it_is_deleted(cluster: TestCluster, 
         gone = NotFound('pods "llm-0" not found')
         cluster.interceptors[-1].fail(matching("DELETE", path="/pods/llm-0$"), gone, times=1)
         await cluster.kubelet.restart_container("llm-0-1")
+        deletions = matching("DELETE", path="/pods/llm-0$")
+        await cluster.eventually(lambda: cluster.interceptors[-1].count(deletions) == 1)
         await cluster.consistently(lambda: None)
         assert [c.stats.errors for c in program.controllers] == errors
         await cluster.delete(POD, "llm-0")
@@ -179,6 +181,8 @@ async def test_who_is_new_is_told_by_uids(cluster: TestCluster, sets: Sets, poli
         before = await sets.pod_uids()
         await cluster.delete(POD, "llm-0-1")
         await replaced(cluster, "llm-0-1", before["llm-0-1"])
+        if new == len(before):
+            await all_new(sets, before)
         await sets.ready()
         await sets.settled()
         after = await sets.pod_uids()

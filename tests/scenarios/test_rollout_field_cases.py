@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from lwskit.api import names
+from lwskit.groups.identity import is_leader
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import POD, SERVICE, STATEFUL_SET
-from lwskit.runtime.objects import controller_of, is_deleting, labels_of, uid_of
+from lwskit.runtime.objects import controller_of, generation_of, is_deleting, labels_of, uid_of
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.rollouts import group_ready, reaches
 from tests.scenarios.support import (
@@ -55,7 +56,7 @@ async def test_a_rollout_goes_on_when_no_old_group_is_ready(cluster: TestCluster
             assert live["status"]["updatedReplicas"] == live["status"]["replicas"] == 4
 
         await cluster.eventually(done)
-        partitions = seen(workloads, "llm", partition_of)
+    partitions = seen(workloads, "llm", partition_of)
     assert partitions[partitions[:1] == [0] :] == [4, 3, 2, 1, 0]
     assert set((await images(sets)).values()) == {"img:v2"}
 
@@ -64,7 +65,7 @@ async def test_the_only_healthy_group_is_not_taken_first(cluster: TestCluster, s
     """F2: an unready group below the step line uses up the budget, so the ready one waits for it."""
     await sets.running(size=1)
     await cluster.kubelet.unready("llm-0")
-    await sets.settled()
+    await sets.counts_ready(1)
     uids = await sets.pod_uids()
     await sets.set_image("img:v2")
     await replicas_stay(sets, 2)
@@ -121,10 +122,15 @@ async def test_a_set_comes_up_without_surge(cluster: TestCluster, sets: Sets):
     async with cluster.observe(sets.workload) as workloads:
         await sets.running("plain", replicas=6, size=1, rolloutStrategy=strategy(maxUnavailable=2, maxSurge=3))
         rolling = strategy(maxUnavailable=2, maxSurge=3, partition=9)
-        await sets.running("held", replicas=6, size=1, rolloutStrategy=rolling)
+        await sets.create("held", replicas=6, size=1, rolloutStrategy=rolling)
+
+        async def surged() -> None:
+            assert (await sets.leader_workload("held"))["spec"]["replicas"] == 9
+
+        await cluster.eventually(surged)
+        await sets.ready("held")
         await sets.settled()
-        plain = seen(workloads, "plain", target_of)
-        held = seen(workloads, "held", target_of)
+    plain, held = seen(workloads, "plain", target_of), seen(workloads, "held", target_of)
     assert {replicas for replicas, _ in plain} == {6}
     assert held[0][0] == held[-1][0] == 6
     assert max(replicas for replicas, _ in held) == 9
@@ -134,7 +140,7 @@ async def test_surge_lasts_until_the_last_group_is_done(cluster: TestCluster, se
     """F8: without unavailable groups the surge group goes only when group 0 is ready and updated."""
     await sets.running(replicas=2, size=1, rolloutStrategy=strategy(maxUnavailable=0, maxSurge=1))
     await sets.set_image("img:v2")
-    await group_ready(sets, 2)
+    await group_ready(sets, 2, "img:v2")
     await reaches(sets, 1, "v1", "v2*", "v2")
     await group_ready(sets, 1)
     await reaches(sets, 0, "v2*", "v2", "v2")
@@ -152,7 +158,7 @@ async def test_scaling_up_in_an_update_makes_no_group_in_vain(cluster: TestClust
 
         await sets.ready()
         await sets.settled()
-        asked = seen(workloads, "llm", lambda w: w["spec"]["replicas"])
+    asked = seen(workloads, "llm", lambda w: w["spec"]["replicas"])
     # The surge of the update comes after that, and goes with it.
     assert asked[asked[:1] == [2] :] == [3, 4, 3]
 
@@ -219,13 +225,22 @@ async def test_the_last_of_several_updates_wins(cluster: TestCluster, sets: Sets
     """F19: updates during an update end at the last one, and other numbers of groups make no revision."""
     await sets.running(replicas=3, size=2)
     await sets.set_image("img:v2")
-    await group_ready(sets, 2)
+    await group_ready(sets, 2, "img:v2")
     await sets.scale(4)
     await sets.set_image("img:v3")
+
+    async def acted_on() -> None:
+        # What the StatefulSet controller had begun before it saw the last update is done.
+        workload = await sets.leader_workload()
+        assert workload["spec"]["template"]["spec"]["containers"][0]["image"] == "img:v3"
+        assert workload["status"]["observedGeneration"] == generation_of(workload)
+
+    await cluster.eventually(acted_on)
     async with cluster.observe(POD) as pods:
         await sets.ready()
         await sets.settled()
-        assert not [c for c in pods.changes if c.type == "ADDED" and "v2" in c.obj["spec"]["containers"][0]["image"]]
+    made = [c.obj for c in pods.changes if c.type == "ADDED" and is_leader(c.obj)]
+    assert not [p for p in made if "v2" in p["spec"]["containers"][0]["image"]]
     assert set((await images(sets)).values()) == {"img:v3"}
     before, uids = await sets.revisions(), await sets.pod_uids()
     await sets.scale(3)
@@ -247,8 +262,8 @@ async def test_a_surge_group_that_never_starts_makes_no_churn(cluster: TestClust
     assert (await sets.leader_workload())["metadata"]["generation"] == workload["metadata"]["generation"]
 
 
-async def terminates(cluster: TestCluster, sets: Sets, policy: str) -> set[str]:
-    """Delete leader llm-1, which somebody keeps for a while; returns the pods of its group that terminate with it."""
+async def terminates(cluster: TestCluster, sets: Sets, policy: str, wanted: set[str]) -> None:
+    """Delete leader llm-1, which somebody keeps for a while; just these pods of its group terminate with it."""
     await sets.running(podTerminationPolicy=policy)
     await cluster.patch(POD, "llm-1", {"metadata": {"finalizers": [FINALIZER]}})
     workers = await sets.pod_uids(group=1)
@@ -258,15 +273,19 @@ async def terminates(cluster: TestCluster, sets: Sets, policy: str) -> set[str]:
         assert is_deleting((await sets.pods())["llm-1"])
 
     await cluster.eventually(going)
-    await sets.settled()
-    left = {n for n, p in (await sets.pods()).items() if n.startswith("llm-1-") and not is_deleting(p)}
-    return {n for n in workers if n.startswith("llm-1-")} - left
+
+    async def as_wanted() -> None:
+        left = {n for n, p in (await sets.pods()).items() if n.startswith("llm-1-") and not is_deleting(p)}
+        assert {n for n in workers if n.startswith("llm-1-")} - left == wanted
+
+    await cluster.eventually(as_wanted)
+    await cluster.consistently(as_wanted)
 
 
 @pytest.mark.parametrize(("policy", "gone"), [("Default", set[str]()), ("Parallel", {"llm-1-1", "llm-1-2"})])
 async def test_workers_end_with_their_leader_or_after_it(cluster: TestCluster, sets: Sets, policy: str, gone: set[str]):
     """F31: with Parallel workers terminate at the same time, so one grace period passes and not two."""
-    assert await terminates(cluster, sets, policy) == gone
+    await terminates(cluster, sets, policy, gone)
     before = await sets.pod_uids(group=1)
     await cluster.patch(POD, "llm-1", {"metadata": {"finalizers": None}})
 

@@ -9,6 +9,7 @@ import pytest
 
 from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.runtime.kinds import EVENT
 from lwskit.runtime.objects import Obj, is_true
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.support import Sets, pod_template, revision_key, seen, target_of
@@ -118,6 +119,7 @@ async def test_table(cluster: TestCluster, sets: Sets, table: Table):
     await sets.running(NAME, replicas=table.replicas, size=SIZE, image="img:A", rolloutStrategy=rolling(table))
     start = Row("", table.replicas, table.rolling["partition"], "", f"{table.replicas}/{table.replicas}", "TFF")
     assert target_of(await sets.leader_workload(NAME)) == start.target
+    await cluster.settled(sets.workload, LEADER_WORKER_SET, EVENT)
     async with cluster.observe(sets.workload) as workloads, cluster.observe(LEADER_WORKER_SET) as lives:
         # A set with a partition asks for surge while it comes up, too.
         told = await rollout_notes(sets)
@@ -130,8 +132,8 @@ async def test_table(cluster: TestCluster, sets: Sets, table: Table):
             before = row.groups
         await sets.settled()
         await arrives(sets, table.rows[-1], told)
-        passed = seen(workloads, NAME, target_of)
-        assert passed[passed[:1] == [start.target] :] == without_repetitions((start, *table.rows))[1:]
+    passed = seen(workloads, NAME, target_of)
+    assert passed[passed[:1] == [start.target] :] == without_repetitions((start, *table.rows))[1:]
     for row, following in zip(table.rows, table.rows[1:], strict=False):
         # New groups of a passing row may be there before or after its status is written.
         if following.event == FOLLOWS and len(row.groups.split()) == table.replicas:

@@ -48,6 +48,7 @@ async def test_a_set_lives(cluster: TestCluster, sets: DisaggregatedSets):
     assert second != first
     assert await sets.sizes() == {(0, second, "prefill"): 2, (0, second, "decode"): 1}
     assert {image_of(pod) for pod in await sets.pods()} == {"img:v2"}
+    await sets.has_event(names.EVENT_ROLLING_UPDATE_COMPLETED, f"Completed rolling update to revision {second}")
     reasons = await sets.reasons()
     assert reasons.count(names.EVENT_ROLLING_UPDATE_STARTED) == 1
     assert reasons.count(names.EVENT_ROLLING_UPDATE_COMPLETED) == 1
@@ -86,9 +87,14 @@ async def test_a_rollback_before_the_end_uses_what_is_there(cluster: TestCluster
     await probed()
     await sets.set_image("img:v1")
     assert await updated(sets) == first
+
+    async def as_before() -> None:
+        assert await cluster.uids(LEADER_WORKER_SET) == before
+        assert await cluster.uids(POD) == pods
+
+    await cluster.eventually(as_before)
     await sets.settled()
-    assert await cluster.uids(LEADER_WORKER_SET) == before
-    assert await cluster.uids(POD) == pods
+    await as_before()
 
 
 WITHOUT_SURGE: list[Pair] = [
@@ -122,9 +128,8 @@ async def test_two_and_four_without_limits(cluster: TestCluster, sets: Disaggreg
     steps = [pair for pair in found if pair in WITHOUT_SURGE]
     assert steps == WITHOUT_SURGE
     assert {*found} - {*WITHOUT_SURGE} <= _halfway(WITHOUT_SURGE)
-    reasons = await sets.reasons()
-    assert names.EVENT_ROLLING_UPDATE_COMPLETED in reasons
-    assert names.EVENT_BOOTSTRAP_SURGE not in reasons
+    await sets.has_event(names.EVENT_ROLLING_UPDATE_COMPLETED, f"Completed rolling update to revision {second}")
+    assert names.EVENT_BOOTSTRAP_SURGE not in await sets.reasons()
 
 
 def _halfway(steps: list[Pair]) -> set[Pair]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from lwskit.api import disaggregated_names as names
 from lwskit.testing.cluster import Runnable, TestCluster
 from tests.scenarios.disaggregated.support import KINDS, DisaggregatedSets, role, rolling, two_roles
 from tests.scenarios.disaggregated.test_lifecycle import updated
@@ -55,7 +56,17 @@ async def test_a_successor_writes_nothing_about_sets_at_rest(cluster: TestCluste
     async with manager(cluster):
         await sets.running(role("prefill", 1), role("decode", mode="External"))
         await sets.running(*two_roles(2, 2, spec=SURGE), name="waits")
+        (old,) = await sets.revisions("waits")
         await sets.set_image("img:v2", name="waits")
+
+        async def waits() -> None:
+            new = {(role, count) for (_, of, role), count in (await sets.sizes("waits")).items() if of != old}
+            assert new == {("prefill", 1), ("decode", 1)}
+            rows = await sets.rows("waits")
+            assert [rows[role].get("updatedReplicas") for role in ("prefill", "decode")] == [1, 1]
+            assert names.EVENT_REVISION_DRAIN_BLOCKED in await sets.reasons("waits")
+
+        await cluster.eventually(waits)
         await sets.settled()
         before = await versions()
     async with manager(cluster):

@@ -62,7 +62,8 @@ async def test_creation(cluster: TestCluster, sets: DisaggregatedSets):
     }
     statuses = {what: n for what, n in summary(cluster).items() if "disaggregated" in what and "/status" in what}
     assert len(statuses) == 2
-    assert all(count <= 8 for count in statuses.values()), statuses
+    # At first, and as each of four groups is made and gets ready.
+    assert all(count <= 9 for count in statuses.values()), statuses
 
 
 async def test_at_rest(cluster: TestCluster, sets: DisaggregatedSets):

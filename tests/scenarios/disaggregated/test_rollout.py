@@ -79,8 +79,7 @@ async def test_roles_may_all_have_other_names(cluster: TestCluster, sets: Disagg
     await sets.set_roles(role("p2", 2, spec=SURGE), role("d2", 2, spec=SURGE))
     new = await newest(sets, old)
     await stands(sets, new, p2=1, d2=1)
-    await sets.settled()
-    await cluster.kubelet.ready(f"chat-0-{new}-p2-0")
+    await cluster.eventually(lambda: cluster.kubelet.ready(f"chat-0-{new}-p2-0"))
     await sets.settled()
     assert (await stand_of(sets))[old] == {"prefill": 2, "decode": 2}
     await completed(sets, new)
@@ -106,6 +105,12 @@ async def test_an_unready_target_holds_the_old_revision(cluster: TestCluster, se
         "Waiting to retire an old revision: no feasible replica change is currently available within the rollout "
         "constraints",
     )
+
+    async def counted() -> None:
+        rows = await sets.rows()
+        assert [rows[name].get("updatedReplicas") for name in ROLES] == [1, 1]
+
+    await cluster.eventually(counted)
     await sets.settled()
     before = len(written_about(cluster))
 
@@ -122,8 +127,7 @@ async def test_an_unready_target_holds_the_old_revision(cluster: TestCluster, se
 async def test_a_half_ready_target_holds_the_old_revision(cluster: TestCluster, sets: DisaggregatedSets):
     """50 §8.1: a revision serves only with all its roles."""
     old, new = await started(sets)
-    await sets.settled()
-    await cluster.kubelet.ready(f"chat-0-{new}-prefill-0")
+    await cluster.eventually(lambda: cluster.kubelet.ready(f"chat-0-{new}-prefill-0"))
     await sets.settled()
     assert (await stand_of(sets))[old] == {"prefill": 4, "decode": 2}
     await completed(sets, new)
@@ -327,6 +331,7 @@ async def test_what_others_scale_down_in_a_rollout(cluster: TestCluster, sets: D
     await sets.create(*roles, scalingPolicy={"duringRollout": policy})
     await sets.scaler("chat-prefill")
     await sets.scale("chat-prefill", 4)
+    await sets.has_children("0/prefill=4", "0/decode=4")
     await sets.ready()
     (old,) = await sets.revisions()
     async with ready_but(sets, ending=THIRD):

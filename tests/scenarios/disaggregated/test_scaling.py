@@ -69,8 +69,12 @@ async def test_the_scale_subresource_scales_the_role(cluster: TestCluster, sets:
     for count in (5, 0, 2):
         await sets.scale("chat-decode", count)
         await sets.has_children("0/prefill=1", f"0/decode={count}")
+
+        async def desired(count: int = count) -> None:
+            assert (await sets.rows())["decode"].get("desiredReplicas", 0) == count
+
+        await cluster.eventually(desired)
         await sets.ready()
-        assert (await sets.rows())["decode"].get("desiredReplicas", 0) == count
 
 
 async def test_a_static_role_has_no_scaler_and_its_own_count(cluster: TestCluster, sets: DisaggregatedSets):

@@ -33,7 +33,7 @@ async def test_from_progressing_to_available(cluster: TestCluster, sets: Disaggr
         assert only["message"] == NOT_READY
         assert {row["name"]: row["desiredReplicas"] for row in first["roleStatuses"]} == {"prefill": 1, "decode": 2}
         live = await sets.ready()
-        told = seen(observer, "chat", lambda o: [c["type"] for c in (o.get("status") or {}).get("conditions") or ()])
+    told = seen(observer, "chat", lambda o: [c["type"] for c in (o.get("status") or {}).get("conditions") or ()])
     assert told == [[], ["Progressing"], ["Progressing", "Available"]]
     assert live["status"]["observedGeneration"] == generation_of(live)
     assert live["status"]["roleStatuses"] == [

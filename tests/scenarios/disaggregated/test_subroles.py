@@ -103,6 +103,11 @@ async def test_where_the_sum_stays_two_groups_change_their_label_once_all_are_re
     before, said = await leaders(sets), await labels(sets)
     name = (await sets.child("prefill"))["metadata"]["name"]
     await cluster.kubelet.unready(f"{name}-0")
+
+    async def known() -> None:
+        assert (await sets.rows())["prefill"]["readyReplicas"] == 6
+
+    await cluster.eventually(known)
     await resize(sets, a=3, b=4)
 
     async def planned() -> None:
@@ -133,14 +138,14 @@ async def test_groups_lose_their_label_before_the_set_shrinks(cluster: TestClust
         await resize(sets, a=3, b=2)
         await sets.has_children("0/prefill=5")
         await has(sets, a=3, b=2)
-        shrunk = min(int(c.obj["metadata"]["resourceVersion"]) for c in children.changes if replicas_of(c.obj) == 5)
-        for high in ("5", "6"):
-            cleared = [
-                int(c.obj["metadata"]["resourceVersion"])
-                for c in pods.changes
-                if labels_of(c.obj)[base.GROUP_INDEX_LABEL] == high and names.SUBROLE_LABEL not in labels_of(c.obj)
-            ]
-            assert min(cleared) < shrunk
+    shrunk = min(int(c.obj["metadata"]["resourceVersion"]) for c in children.changes if replicas_of(c.obj) == 5)
+    for high in ("5", "6"):
+        cleared = [
+            int(c.obj["metadata"]["resourceVersion"])
+            for c in pods.changes
+            if labels_of(c.obj)[base.GROUP_INDEX_LABEL] == high and names.SUBROLE_LABEL not in labels_of(c.obj)
+        ]
+        assert min(cleared) < shrunk
     await sets.ready()
 
 

@@ -85,8 +85,12 @@ async def test_a_budget_of_one(cluster: TestCluster, sets: HashSets):
     after = await sets.groups()
     assert set(after) == {third.key, other.key}
     assert after[other.key].uids == other.uids
-    assert await counts(sets) == {}
-    assert (await sets.conditions())["Degraded"] == "False"
+
+    async def mended() -> None:
+        assert await counts(sets) == {}
+        assert (await sets.conditions())["Degraded"] == "False"
+
+    await cluster.eventually(mended)
 
 
 async def test_one_that_is_kept_holds_one_back_under_every_policy(cluster: TestCluster, sets: HashSets):
@@ -154,7 +158,11 @@ async def test_a_deleted_group_hands_its_count_over(cluster: TestCluster, sets: 
     await gone(sets, second)
     await sets.ready()
     (third,) = await sets.groups()
-    assert await counts(sets) == {third: 1}
+
+    async def handed_over() -> None:
+        assert await counts(sets) == {third: 1}
+
+    await cluster.eventually(handed_over)
 
 
 async def test_the_deletion_of_the_set_lets_go_of_it(cluster: TestCluster, sets: HashSets):

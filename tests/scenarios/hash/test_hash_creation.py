@@ -10,7 +10,7 @@ import pytest
 from lwskit.api import names
 from lwskit.groups.identity import group_key
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.runtime.kinds import DEPLOYMENT, EVENT, POD, REPLICA_SET, SERVICE, STATEFUL_SET
+from lwskit.runtime.kinds import DEPLOYMENT, POD, REPLICA_SET, SERVICE, STATEFUL_SET
 from lwskit.runtime.objects import Obj, annotations_of, condition_of, controller_of, is_true, labels_of, uid_of
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.observer import Observer
@@ -54,7 +54,11 @@ async def test_a_new_set(cluster: TestCluster, sets: HashSets):
     assert annotations_of(deployment)[names.REPLICAS_ANNOTATION] == "3"
     assert (await cluster.get(SERVICE, "llm"))["spec"]["clusterIP"] == "None"
     assert sorted(await cluster.names(STATEFUL_SET)) == sorted(g.host for g in groups.values())
-    assert (await sets.conditions())["Progressing"] == "True"
+
+    async def told() -> None:
+        assert (await sets.conditions())["Progressing"] == "True"
+
+    await cluster.eventually(told)
     assert "Available" not in await sets.conditions()
     event = await sets.has_event("GroupsProgressing", "Created leader deployment llm")
     assert event["related"]["name"] == revision["metadata"]["name"]
@@ -197,8 +201,12 @@ async def test_requests_for_a_set(cluster: TestCluster, sets: HashSets):
     }
     assert sorted(gates.values()) == [1, 1]
     assert sorted(conditions.values()) == [2, 2]
-    told = Counter(e["reason"] for e in await sets.events() if e.get("related", {}).get("kind") == "Pod")
-    assert told == {"GroupsProgressing": 2, "GroupReplacementAdmitted": 2}
+
+    async def told() -> None:
+        found = Counter(e["reason"] for e in await sets.events() if e.get("related", {}).get("kind") == "Pod")
+        assert found == {"GroupsProgressing": 2, "GroupReplacementAdmitted": 2}
+
+    await cluster.eventually(told)
     reads = [r for r in cluster.interceptors[0].requests if r.verb == "get" and cluster.namespace in r.request.path]
     assert reads == []
 
@@ -241,4 +249,4 @@ async def test_the_template_may_say_more(cluster: TestCluster, sets: HashSets):
     kinds = [gate["conditionType"] for gate in group.leader["spec"]["readinessGates"]]
     assert kinds == ["example.com/warm", names.GROUP_READY_GATE]
     assert annotations_of(group.leader)[names.POD_DELETION_COST_ANNOTATION] == "7"
-    assert [e for e in await cluster.list(EVENT) if e["reason"] == "GroupReplacementAdmitted"]
+    await sets.has_event("GroupReplacementAdmitted", f"Leader pod {group.name} admitted for scheduling")

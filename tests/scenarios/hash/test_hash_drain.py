@@ -44,6 +44,7 @@ async def test_the_group_that_is_named_goes(cluster: TestCluster, sets: HashSets
         after = await sets.has_groups(left, size=2)
         assert set(after) == set(groups) - {chosen.key}
         assert all(after[k].uids == groups[k].uids for k in after)
+        await sets.ready()
         await sets.settled()
 
 

@@ -7,7 +7,7 @@ from lwskit.runtime.kinds import POD, REPLICA_SET
 from lwskit.runtime.objects import is_deleting, uid_of
 from lwskit.simulate.report import Outcome, Report
 from lwskit.testing.cluster import TestCluster
-from tests.scenarios.budgets import limited, recover
+from tests.scenarios.budgets import counts, limited, recover
 from tests.scenarios.hash.gating import gated, stay
 from tests.scenarios.hash.support import HashSets
 from tests.scenarios.hash.test_hash_budget import exhausts, fails
@@ -24,6 +24,11 @@ async def test_the_last_restart_and_the_one_after_it(cluster: TestCluster, sets:
     report = await planned(first.name)
     assert (report.outcome, report.notices) == (Outcome.DONE, ())
     second = await fails(sets, first)
+
+    async def handed_over() -> None:
+        assert await counts(sets) == {second.key: 1}
+
+    await cluster.eventually(handed_over)
     report = await planned(second.name)
     (step,) = report.hash_steps
     assert (report.outcome, [n.code for n in report.notices]) == (

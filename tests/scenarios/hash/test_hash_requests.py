@@ -10,6 +10,7 @@ import pytest
 from lwskit.runtime.kinds import POD
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.hash.support import HashSets
+from tests.scenarios.hash.test_hash_budget import gone
 from tests.scenarios.support import strategy
 from tests.scenarios.written import everything, none_failed, summary
 
@@ -67,7 +68,7 @@ async def test_a_lost_worker(cluster: TestCluster, sets: HashSets):
     before = summary(cluster)
     group = next(iter((await sets.groups()).values()))
     await cluster.delete(POD, group.workers[0]["metadata"]["name"])
-    await sets.settled()
+    await gone(sets, group)
     await sets.ready()
     await sets.settled()
     counts = kinds(summary(cluster) - before)
@@ -85,6 +86,11 @@ async def test_a_rollout(cluster: TestCluster, sets: HashSets):
     before = summary(cluster)
     await sets.set_image("img:v2")
     await sets.ready()
+
+    async def one_is_left() -> None:
+        assert len(await sets.revisions()) == 1
+
+    await cluster.eventually(one_is_left)
     await sets.settled()
     counts = kinds(summary(cluster) - before)
     assert counts.pop(STATUS) <= 16

@@ -8,11 +8,21 @@ from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import is_true, uid_of
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.hash.gating import gated, lingering
-from tests.scenarios.hash.support import Group, HashSets
+from tests.scenarios.hash.support import Group, HashSets, said
 from tests.scenarios.hash.test_hash_victims import at_once
 from tests.scenarios.test_exclusive import bind, racks
 
 __all__ = ["racks"]
+
+
+async def known_to_all(sets: HashSets, ready: int) -> None:
+    """Wait until the manager and the cluster's own controllers, which choose, know that so many groups are ready."""
+    await sets.counts_ready(ready)
+
+    async def check() -> None:
+        assert (await sets.leader_workload())["status"].get("readyReplicas", 0) == ready
+
+    await sets.cluster.eventually(check)
 
 
 async def test_the_group_that_is_not_ready_goes_first(cluster: TestCluster, sets: HashSets):
@@ -29,10 +39,7 @@ async def test_the_group_that_is_not_ready_goes_first(cluster: TestCluster, sets
     # As its kubelet does: the pod of the leader is not ready without its gate.
     await cluster.kubelet.ready(groups[unready].name)
 
-    async def told() -> None:
-        assert (await sets.live())["status"]["readyReplicas"] == 3
-
-    await cluster.eventually(told)
+    await known_to_all(sets, 3)
     await sets.scale(3)
     after = await sets.has_groups(3, size=2)
     assert set(after) == set(groups) - {unready}
@@ -61,10 +68,7 @@ async def test_the_group_that_does_not_start_goes(cluster: TestCluster, sets: Ha
     pending = sorted(groups)[0]
     await cluster.kubelet.pending(groups[pending].name)
 
-    async def told() -> None:
-        assert (await sets.live())["status"]["readyReplicas"] == 2
-
-    await cluster.eventually(told)
+    await known_to_all(sets, 2)
     await sets.scale(2)
     after = await sets.has_groups(2, size=2)
     assert {key: g.uids for key, g in after.items()} == {k: g.uids for k, g in groups.items() if k != pending}
@@ -80,14 +84,11 @@ async def test_what_has_no_node_goes_before_what_is_not_ready(
     for key in (unready, *whole):
         await bind(cluster, groups[key].name, racks["a"])
         await cluster.kubelet.ready(*(p["metadata"]["name"] for p in groups[key].workers if key != unready))
-    await sets.settled()
     # The kubelet comes last: whether a leader's gate is open shows in its condition then.
+    for key in (unready, *whole):
+        await said(sets, groups[key].name, "True" if key in whole else "False")
     await cluster.kubelet.ready(*(groups[key].name for key in (unready, *whole)))
-
-    async def told() -> None:
-        assert (await sets.live())["status"]["readyReplicas"] == 2
-
-    await cluster.eventually(told)
+    await known_to_all(sets, 2)
     for gone in (homeless, unready):
         before = await sets.living()
         await sets.scale(len(before) - 1)
