@@ -23,6 +23,7 @@ from lwskit.simulate.edit import applied
 from lwskit.simulate.report import Outcome
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.observer import Observer
+from tests.scenarios.behind import nobody_is_behind
 
 QUIET = 2.5
 """Seconds without a change of any child after which nothing more is expected: the manager looks each second."""
@@ -44,6 +45,8 @@ class Player:
         quiet, last = 0.0, None
         while quiet < QUIET:
             await self.cluster.clock.sleep(LOOK)
+            if not self.cluster.embedded:
+                await self.cluster.eventually(lambda: nobody_is_behind(self.cluster))
             children, pods = await self.cluster.list(LEADER_WORKER_SET), await self.cluster.list(POD)
             now = [
                 (o["metadata"]["uid"], o["metadata"]["name"], o["spec"].get("replicas", 0), is_deleting(o))
