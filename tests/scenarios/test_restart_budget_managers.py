@@ -106,6 +106,12 @@ async def test_a_wait_goes_on_under_the_next_manager(cluster: TestCluster, sets:
         before = await sets.pod_uids(group=0)
         await cluster.delete(POD, "llm-0-1")
         await waits(sets, "llm-0", "llm-0-1")
+
+        async def another() -> None:
+            # One that is made while nobody admits it would have no place in its group.
+            assert (await sets.pod_uids())["llm-0-1"] != before["llm-0-1"]
+
+        await cluster.eventually(another)
     async with manager(cluster):
         await all_new(sets, before, timeout=120)
         await sets.ready()

@@ -31,6 +31,8 @@ async def test_a_rollout_goes_on_where_the_manager_stopped(cluster: TestCluster,
         async def begun() -> None:
             sizes = await sets.sizes()
             assert any(count for (_, revision, _), count in sizes.items() if revision != first)
+            # Pods that are made while nobody admits them have no place in a group.
+            assert len(await sets.pods()) == sum(sizes.values())
 
         await cluster.eventually(begun)
     stopped = await sets.sizes()
