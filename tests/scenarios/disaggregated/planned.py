@@ -161,6 +161,28 @@ def foretold(report: Report, name: str) -> dict[str, list[Write]]:
     return found
 
 
+def told(found: Mapping[str, Sequence[Write]], before: Sequence[Obj]) -> dict[str, list[Write]]:
+    """Writes in an order that a plan can tell.
+
+    Children that shrink in one step, and whose groups lose their sub-roles first, do so each when it is through with
+    that: among these the order is that of their names.
+    """
+    sizes = {c["metadata"]["name"]: spec.replicas(c) for c in before}
+    ordered: dict[str, list[Write]] = {}
+    for index, written in found.items():
+        ordered[index], shrinking = [], list[Write]()
+        for write in written:
+            shrinks = bool(write.subroles) and (write.replicas or 0) < sizes.get(write.child, 0)
+            sizes[write.child] = write.replicas or 0
+            if shrinks:
+                shrinking.append(write)
+                continue
+            ordered[index] += [*sorted(shrinking, key=lambda one: one.child), write]
+            shrinking.clear()
+        ordered[index] += sorted(shrinking, key=lambda one: one.child)
+    return ordered
+
+
 def lowest(seen: Observer, pods: Sequence[Obj], name: str, places: Sequence[Place]) -> dict[Place, int]:
     """The fewest ready groups of these parts in these slices, at any moment."""
     ready: dict[str, Place] = {}
@@ -222,13 +244,13 @@ async def carried_out(
     wrong: list[str] = []
     for name, report in plans.items():
         found: dict[str, tuple[object, object]] = {}
-        found["writes"] = foretold(report, name), writes(children, before, name)
+        found["writes"] = told(foretold(report, name), before), told(writes(children, before, name), before)
         low = {Place(one.slice, part): one.ready for part, one in report.lowest.items()}
         found["lowest"] = low, lowest(groups, pods, name, [*low])
-        told = await explaining.on_cluster(
+        explained = await explaining.on_cluster(
             cluster.client, cluster.namespace, name, cluster.clock.now(), DISAGGREGATED_SET
         )
-        found["ends well"] = report.outcome is Outcome.DONE, told.state is State.OK
+        found["ends well"] = report.outcome is Outcome.DONE, explained.state is State.OK
         different = [f"{what}: foretold {a}\nseen {b}" for what, (a, b) in found.items() if a != b]
         wrong += ["\n".join((*text(report), *different))] if different else []
     return plans, wrong
