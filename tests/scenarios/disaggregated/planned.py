@@ -108,14 +108,14 @@ ALL = "all"
 
 
 def meant(event: str, leaders: Sequence[Obj]) -> list[Obj]:
-    """The leaders that an event is about. A plan does not know the names that a Deployment gives: then it is the one
-    of that child, and of its sub-role, that has waited longest."""
+    """The leaders that an event is about. A plan does not know the names that a Deployment gives, nor how many pods are
+    there when sub-roles are handed out: then it is the one of that child and sub-role that has waited longest."""
     if event == ALL:
         return [*leaders]
     name, _, subrole = event.removesuffix(" is ready").partition(" of sub-role ")
-    exactly = [pod for pod in leaders if pod["metadata"]["name"] == name]
     of_child = [pod for pod in leaders if name.startswith(f"{labels_of(pod)[base.NAME_LABEL]}-")]
     alike = [pod for pod in of_child if labels_of(pod).get(names.SUBROLE_LABEL, "") == subrole]
+    exactly = [pod for pod in alike if pod["metadata"]["name"] == name]
     oldest = sorted(alike, key=lambda pod: pod["metadata"]["creationTimestamp"])
     return exactly or oldest[:1]
 
