@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from lwskit.api import disaggregated_names as names
+from lwskit.api import names as base
 from lwskit.disaggregated.model import NO_WRITE, Child, Readiness, Write
 from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.groups.model import DecisionError
 from lwskit.runtime.objects import (
     Obj,
     ObjectRef,
@@ -45,12 +47,22 @@ def to(
     """
     waits = replicas > child.replicas and needs_settling(child) and not readiness.settled
     written = child.replicas if waits else replicas
+    check(child, written)
     body = _body(child, written, initial, also, {} if waits or notes is None else notes)
     pending = unsettled(child) if waits else ""
     if not body:
         return Write((), pending) if waits else NO_WRITE
     event = _event(child, written, event_ref) if event_ref is not None and written != child.replicas else None
     return Write((guarded(child, body, why, event),), pending)
+
+
+def check(child: Child, replicas: int) -> None:
+    """Raise DecisionError if no child may have so many groups: nothing is written that could not be kept."""
+    if replicas > base.MAX_REPLICAS:
+        raise DecisionError(
+            f"LeaderWorkerSet {child.name} is to have {replicas} groups, and may have {base.MAX_REPLICAS} at most; ask "
+            f"for fewer in role {child.role}"
+        )
 
 
 def needs_settling(child: Child) -> bool:
@@ -108,15 +120,18 @@ def guarded(child: Child, body: Obj, why: str, event: Event | None = None) -> Pa
         on_success=event,
         on_failure=_failed(child),
         errors={"Conflict": OnError.REQUEUE},
-        anew=lambda live: bound(live) if is_as_seen(child, live) else None,
+        anew=lambda live: bound(live) if _is_as_seen(child, live, body) else None,
     )
 
 
-def is_as_seen(child: Child, live: Obj) -> bool:
-    """Whether a child is still what was decided on: only its status has changed, and does not forbid a raise now."""
+def _is_as_seen(child: Child, live: Obj, body: Obj) -> bool:
+    """Whether a child is still what was decided on: only its status has changed, and forbids neither a raise nor, since
+    Ready groups were lost, that more of them go."""
     now = Child.of(live)
+    lowers = body.get("spec", {}).get("replicas", child.replicas) < child.replicas
     return (
-        now.uid == child.uid
+        not (lowers and _ready(now) < _ready(child))
+        and now.uid == child.uid
         and generation_of(live) == generation_of(child.obj)
         and labels_of(live) == labels_of(child.obj)
         and annotations_of(live) == annotations_of(child.obj)
@@ -124,6 +139,10 @@ def is_as_seen(child: Child, live: Obj) -> bool:
         and now.is_terminating == child.is_terminating
         and (needs_settling(child) or not needs_settling(now))
     )
+
+
+def _ready(child: Child) -> int:
+    return (child.obj.get("status") or {}).get("readyReplicas", 0)
 
 
 def _event(child: Child, replicas: int, ref: ObjectRef) -> Event:

@@ -409,3 +409,18 @@ async def test_a_role_that_is_divided_in_the_middle_of_a_rollout_keeps_what_serv
     assert serving == {"a": 2, "b": 1}
     await has(sets, a=2, b=1)
     await sets.ready()
+
+
+async def test_counts_that_no_child_may_have_hold_up_nothing(sets: DisaggregatedSets) -> None:
+    """They are not begun: the other role is scaled, and so is this one when they are corrected."""
+    await sets.running(divided(a=2, b=2), role("decode"))
+    await resize(sets, a=1_000_001, b=1)
+    await sets.scale_role("decode", 2)
+
+    async def scaled() -> None:
+        assert replicas_of(await sets.child("decode")) == 2
+
+    await sets.cluster.eventually(scaled)
+    assert names.SUBROLE_PLAN_ANNOTATION not in annotations_of(await sets.child("prefill"))
+    await resize(sets, a=2, b=1)
+    await has(sets, a=2, b=1)

@@ -66,3 +66,12 @@ def test_as_many_groups_as_can_keep_their_sub_role(labels: list[str], counts: di
 def test_what_was_assigned_stays(labels: list[str], counts: dict[str, int]) -> None:
     once = _assigned(labels, **counts)
     assert _assigned(once, **counts) == once
+
+
+def test_sub_roles_may_ask_for_far_more_groups_than_there_are() -> None:
+    """Billions of open slots are never counted out."""
+    assert assign([Place("g", "b"), Place("h", "b"), Place("i")], {"a": 2_000_000_000, "b": 1}) == {
+        "g": "b",
+        "h": "a",
+        "i": "a",
+    }

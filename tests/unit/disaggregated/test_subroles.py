@@ -294,6 +294,16 @@ def test_annotations_that_cannot_be_read_keep_the_slice_as_it_is(key: str) -> No
         division.prepare(divided_scene(A5B2, child, pods_of([""] * 7)))
 
 
+def test_counts_that_no_child_may_have_are_not_even_planned() -> None:
+    """A stored plan is always finished: one that cannot be would be in the way of every later one."""
+    many = {"a": 1_000_000, "b": 1}
+    found = divided_scene(many, divided(A5B2), pods_of(SEVEN))
+    with pytest.raises(DecisionError, match="is to have 1000001 groups, and may have 1000000 at most"):
+        division.change(found, child_of(found), many)
+    stored = division.prepare(divided_scene(A5B2, divided(A5B2, plan=many), pods_of(SEVEN)))
+    assert notes_of(stored) == {names.SUBROLE_PLAN_ANNOTATION: None}
+
+
 # Old revisions --------------------------------------------------------------------------------------------------------
 
 

@@ -26,7 +26,8 @@ def assign(groups: Sequence[Place], counts: Mapping[str, int]) -> dict[str, str]
         found[group] = label if keeps else ""
         if keeps:
             open_slots[label] -= 1
-    free = iter([name for name, count in open_slots.items() for _ in range(count)])
+    # One by one: sub-roles may ask for far more groups than there are.
+    free = (name for name, count in open_slots.items() for _ in range(count))
     for group, _ in groups:
         if not found[group]:
             found[group] = next(free, "")

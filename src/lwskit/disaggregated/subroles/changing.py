@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lwskit.api import disaggregated_names as names
+from lwskit.api import names as base
 from lwskit.disaggregated import scale
 from lwskit.disaggregated.model import NO_WRITE, Child, Write
 from lwskit.disaggregated.scene import Scene
@@ -24,13 +25,15 @@ _Notes = Mapping[str, str | None]
 def to(scene: Scene, child: Child, wanted: Counts) -> Write:
     """Bring a child, whose present counts are issued and which has no plan, to these counts.
 
-    A sub-role that is not in `wanted` is to have none. Raises DecisionError for annotations that cannot be read.
+    A sub-role that is not in `wanted` is to have none. Raises DecisionError for annotations that cannot be read, and
+    for more groups than a child may have.
     """
     counts = tally.issued(child)
     if counts is None:
         return Write(pending=f"the groups of LeaderWorkerSet {child.name} are not divided among sub-roles yet")
     if dict(counts) == dict(wanted):
         return NO_WRITE
+    scale.check(child, sum(wanted.values()))
     if all(wanted.get(name, 0) >= count for name, count in counts.items()):
         return _issue(scene, child, wanted)
     if _is_step(scene):
@@ -53,6 +56,8 @@ def finish(scene: Scene, child: Child, counts: Counts, wanted: Counts) -> Write:
         return Write(pending=f"the groups of LeaderWorkerSet {child.name} cannot be told yet")
     if dict(counts) == dict(wanted):
         return _drop(child, "it has the counts that were planned")
+    if sum(wanted.values()) > base.MAX_REPLICAS:
+        return _drop(child, f"no LeaderWorkerSet may have {sum(wanted.values())} groups")
     moves = _moves(scene, child, partition, wanted)
     blocked = _blocked(moves, partition, counts, wanted)
     if blocked and _is_step(scene):
