@@ -19,7 +19,7 @@ from lwskit.disaggregated.selection import Choice
 from lwskit.disaggregated.subroles import division
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.objects import ref_of
-from lwskit.runtime.plan import AnyAction, Create, Emit, Event, Plan
+from lwskit.runtime.plan import AnyAction, Create, Emit, Event, Patch, Plan
 from lwskit.runtime.request import Result
 
 
@@ -179,9 +179,13 @@ def _stepped(scene: Scene, seen: Inputs, choice: Choice) -> SlicePlan:
 
 
 def _drained(scene: Scene, seen: Inputs, choice: Choice) -> Write:
-    """Has the chosen revision keep what the step leaves it."""
+    """Has the chosen revision keep what the step leaves it.
+
+    Where that is nothing all roles end in one pass (50 §8.8): groups of divided ones lose their sub-role before.
+    """
     revision = choice.revision
     writes: list[Write] = []
+    begun: list[Write] = []
     for role in _roles(seen):
         child = revision.children.get(role)
         if child is None:
@@ -190,7 +194,9 @@ def _drained(scene: Scene, seen: Inputs, choice: Choice) -> Write:
         if counts != seen.of_role(revision.counts.spec, role):
             why = f"revision {revision.name} needs {sum(counts.values())} groups of role {role} in slice {scene.slice}"
             writes.append(_written(scene, child, counts, why))
-    return _joined(writes)
+            if writes[-1].pending and not any(isinstance(a, Patch) and a.body.get("spec") for a in writes[-1].actions):
+                begun.append(writes[-1])
+    return _joined(begun if begun and not any(choice.step.old) else writes)
 
 
 def _grown(scene: Scene, seen: Inputs, counts: Vector) -> Write:

@@ -9,10 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from lwskit.api import disaggregated_names as names
-from lwskit.api import names as base
 from lwskit.disaggregated.model import NO_WRITE, Child, Readiness, Write
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.groups.model import DecisionError
 from lwskit.runtime.objects import (
     Obj,
     ObjectRef,
@@ -47,22 +45,12 @@ def to(
     """
     waits = replicas > child.replicas and needs_settling(child) and not readiness.settled
     written = child.replicas if waits else replicas
-    check(child, written)
     body = _body(child, written, initial, also, {} if waits or notes is None else notes)
     pending = unsettled(child) if waits else ""
     if not body:
         return Write((), pending) if waits else NO_WRITE
     event = _event(child, written, event_ref) if event_ref is not None and written != child.replicas else None
     return Write((guarded(child, body, why, event),), pending)
-
-
-def check(child: Child, replicas: int) -> None:
-    """Raise DecisionError if no child may have so many groups: nothing is written that could not be kept."""
-    if replicas > base.MAX_REPLICAS:
-        raise DecisionError(
-            f"LeaderWorkerSet {child.name} is to have {replicas} groups, and may have {base.MAX_REPLICAS} at most; ask "
-            f"for fewer in role {child.role}"
-        )
 
 
 def needs_settling(child: Child) -> bool:

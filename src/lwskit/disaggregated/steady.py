@@ -5,6 +5,9 @@ Specification: 50 §6, §18.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TypeVar
+
 from lwskit.api import disaggregated_names as names
 from lwskit.disaggregated import children, scale
 from lwskit.disaggregated.model import NO_WRITE, Child, SlicePlan, Write
@@ -14,25 +17,30 @@ from lwskit.disaggregated.subroles import division
 from lwskit.groups import spec as sets
 from lwskit.groups.model import DecisionError
 from lwskit.runtime.objects import Obj
-from lwskit.runtime.plan import AnyAction, Plan
+from lwskit.runtime.plan import AnyAction, OnError, Plan
 from lwskit.runtime.request import DONE, Result
+
+_REFUSALS = ("BadRequest", "Forbidden", "InternalError", "Invalid")
+"""How an API server and its webhooks say no to one object."""
+_Alone = TypeVar("_Alone", bound=AnyAction)
 
 
 def decide(scene: Scene) -> SlicePlan:
     """What to do in the slice: children are made and scaled at once, whatever is ready.
 
     One that somebody else has under the name of a child is left alone, as is a divided child whose counts cannot be
-    read; the others are seen to, and the pass fails. Nothing is done about a child that is being deleted: its successor
-    is made when the name is free.
+    read; the others are seen to, also where an API server refuses one, and the pass fails. Nothing is done about a
+    child that is being deleted: its successor is made when the name is free.
     """
     actions: list[AnyAction] = []
+    divided: list[AnyAction] = []
     faults: list[str] = []
     waits: list[str] = []
     for role in scene.spec.roles:
         name = children.name_of(scene.spec.name, scene.slice, scene.revision, role.name)
         there = scene.named.get(name)
         if there is None:
-            actions.append(children.create(scene, role))
+            actions.append(_alone(children.create(scene, role)))
         elif not scene.is_own(there):
             faults.append(children.refused(scene, name))
             actions.append(children.conflict(scene, name))
@@ -44,10 +52,19 @@ def decide(scene: Scene) -> SlicePlan:
             except DecisionError as error:
                 faults.append(str(error))
                 continue
-            actions += write.actions
+            # What a divided child needs is done in order: nothing comes after it that does not depend on it.
+            if role.subroles:
+                divided += write.actions
+            else:
+                actions += map(_alone, write.actions)
             waits += [write.pending] if write.pending else []
     result = Result(after=names.WAIT_SECONDS, reason="; ".join(waits)) if waits else DONE
-    return SlicePlan(scene.slice, Plan(tuple(actions), result, "; ".join(waits)), "; ".join(faults))
+    return SlicePlan(scene.slice, Plan((*actions, *divided), result, "; ".join(waits)), "; ".join(faults))
+
+
+def _alone(action: _Alone) -> _Alone:
+    """The same where a refusal keeps no other role from what it needs."""
+    return replace(action, errors={**dict.fromkeys(_REFUSALS, OnError.LATER), **action.errors})
 
 
 def sized(scene: Scene, role: Role, child: Child) -> Write:

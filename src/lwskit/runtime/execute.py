@@ -115,11 +115,13 @@ class Executor:
         """Carry out a plan. Its result; a requeue where an error asks for one; what to read where one asks for a look.
 
         Raises PlanError for a reference to an answer that no earlier action gives, before anything is sent; the
-        ApiError or ConnectionFailed of an action that failed otherwise. Cancelled in mid-write, the write may or may
+        ApiError or ConnectionFailed of an action that failed otherwise, the first of those that were to fail later.
+        Cancelled in mid-write, the write may or may
         not have taken effect, and its answer and events are lost.
         """
         _check(plan)
         answers: dict[str, Obj] = {}
+        failed: LwskitError | None = None
         for action in plan.actions:
             if isinstance(action, Emit):
                 self._record(action.event, answers)
@@ -128,9 +130,9 @@ class Executor:
                 answer, changed = await self._send(action)
             except LwskitError as error:
                 rule = action.errors.get(error.reason, OnError.RAISE) if isinstance(error, ApiError) else OnError.RAISE
+                if rule in (OnError.RAISE, OnError.LATER) and action.on_failure:
+                    self._record(action.on_failure, answers, str(error))
                 if rule is OnError.RAISE:
-                    if action.on_failure:
-                        self._record(action.on_failure, answers, str(error))
                     raise
                 log.debug("action failed as foreseen", why=action.why, error=str(error), rule=rule.value)
                 why = f"{action.why}: {error}"
@@ -138,6 +140,8 @@ class Executor:
                     return NeedFresh(((action.kind, _key(action)),), why)
                 if rule is OnError.REQUEUE:
                     return Result(requeue=True, reason=why)
+                if rule is OnError.LATER:
+                    failed = failed or error
                 continue
             if action.name:
                 answers[action.name] = answer
@@ -145,6 +149,8 @@ class Executor:
                 log.info(action.why, action=type(action).__name__, object=_label(action))
                 if action.on_success:
                     self._record(action.on_success, answers)
+        if failed is not None:
+            raise failed
         if plan.note:
             log.debug(plan.note)
         return plan.result

@@ -25,6 +25,8 @@ class OnError(Enum):
     """Stop without an error and run again with back-off: what was decided on has changed meanwhile."""
     LOOK = "look"
     """Stop without an error, read live what the action is about, and decide again: the cache does not show it."""
+    LATER = "later"
+    """Go on with the others, which do not depend on it; the reconcile fails with the error at the end."""
 
 
 @dataclass(frozen=True, slots=True)

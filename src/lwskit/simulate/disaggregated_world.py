@@ -24,7 +24,7 @@ from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.status import stamp
 from lwskit.runtime.kinds import POD, STATEFUL_SET, Kind
 from lwskit.runtime.objects import Obj, annotations_of, generation_of, is_deleting, labels_of, uid_of
-from lwskit.runtime.plan import AnyAction, Create, Delete, Emit, Event, Patch, UpdateStatus
+from lwskit.runtime.plan import AnyAction, Create, Delete, Emit, Event, OnError, Patch, UpdateStatus
 from lwskit.runtime.ranking import ranked
 
 
@@ -160,8 +160,8 @@ class World:
             refused = self._judged(action)
             if refused is not None:
                 self.refused.append(refused)
-                stopped = True
-            if stopped:
+                stopped |= action.errors.get("Invalid") is not OnError.LATER
+            if stopped or refused is not None:
                 continue
             changed |= self._act(action)
             if index is not None and _labels(action):

@@ -166,3 +166,23 @@ async def test_a_role_gets_another_identity(cluster: TestCluster, sets: Disaggre
     await cluster.eventually(followed)
     assert (await cluster.uids(LEADER_WORKER_SET)).items() <= uids.items()
     assert len(await sets.revisions()) == 1
+
+
+async def test_a_role_that_is_refused_holds_up_no_other(cluster: TestCluster, sets: DisaggregatedSets):
+    """50 §6: for each role, in no order. The first is not made, then it is not scaled."""
+
+    async def told(name: str, reason: str) -> None:
+        async def check() -> None:
+            assert reason in await sets.reasons(name)
+
+        await cluster.eventually(check)
+
+    await sets.create(role("prefill", 1, metadata={"labels": {"a": "!"}}), role("decode", 1), name="bad")
+    await sets.has_children("0/decode=1", name="bad")
+    await told("bad", names.EVENT_FAILED_CREATE)
+
+    await sets.running(role("prefill", scaling={"mode": names.SCALING_EXTERNAL}), role("decode", 1))
+    await sets.scale("chat-prefill", 2_000_000)
+    await told("chat", names.EVENT_FAILED_UPDATE)
+    await sets.scale_role("decode", 3)
+    await sets.has_children("0/prefill=1", "0/decode=3")

@@ -15,6 +15,7 @@ from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.errors import InternalError
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import Obj, annotations_of, condition_of, is_deleting, is_true, labels_of, uid_of
+from lwskit.runtime.webhook import AdmissionDenied, Warn, validator
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.interceptors import matching
 from lwskit.testing.observer import Change
@@ -424,3 +425,71 @@ async def test_counts_that_no_child_may_have_hold_up_nothing(sets: Disaggregated
     assert names.SUBROLE_PLAN_ANNOTATION not in annotations_of(await sets.child("prefill"))
     await resize(sets, a=2, b=1)
     await has(sets, a=2, b=1)
+
+
+@pytest.mark.parametrize("identity", [{}, HASH], ids=["Ordinal", "Hash"])
+async def test_a_revision_ends_with_its_divided_and_its_other_roles(
+    cluster: TestCluster, sets: DisaggregatedSets, identity: Obj
+) -> None:
+    """50 §8.8: in one pass, though groups of the divided one must lose their labels before."""
+    spec = {**rolling(1, 0), **identity}
+
+    def roles(image: str) -> list[Obj]:
+        parts = [{"name": sub, "replicas": 1} for sub in "ab"]
+        return [role("p", 2, image=image, spec=spec), role("q", None, image=image, subRoles=parts, spec=spec)]
+
+    await sets.running(*roles("img:v1"))
+    old = {*await sets.children()}
+    async with cluster.observe(LEADER_WORKER_SET) as seen:
+        await sets.set_roles(*roles("img:v2"))
+        await sets.ready()
+    ends = [change for change in seen.changes if change.name in old and change.obj["spec"]["replicas"] == 0]
+    first = ends[0]
+    assert {change.name for change in ends} == old
+    (divided_one,) = (name for name in old if name.endswith("-q"))
+    now = next(c for c in reversed(seen.changes[: seen.changes.index(first) + 1]) if c.name == divided_one)
+    planned = annotations_of(now.obj).get(names.SUBROLE_PLAN_ANNOTATION)
+    assert now is first or planned == '{"a":0,"b":0}', "the other one ended before its groups had lost their labels"
+    if cluster.embedded:
+        assert next(c.at for c in ends if c.name != first.name) - first.at < names.WAIT_SECONDS
+
+
+async def test_a_revision_stays_whole_where_groups_cannot_lose_their_labels(
+    cluster: TestCluster, sets: DisaggregatedSets
+) -> None:
+    """50 §8.8: neither role of it ends before both can."""
+    spec, parts = rolling(1, 0), [{"name": sub, "replicas": 1} for sub in "ab"]
+
+    def roles(image: str) -> list[Obj]:
+        return [role("p", 2, image=image, spec=spec), role("q", None, image=image, subRoles=parts, spec=spec)]
+
+    await sets.running(*roles("img:v1"))
+    old = {*await sets.children()}
+    (divided_one,) = (name for name in old if name.endswith("-q"))
+    refused = 0
+
+    def policy(new: Obj, before: Obj, warn: Warn) -> None:
+        nonlocal refused
+        if (
+            refused >= 0
+            and labels_of(before).get(base.NAME_LABEL) == divided_one
+            and labels_of(new) != labels_of(before)
+        ):
+            refused += 1
+            raise AdmissionDenied("labels stay")
+
+    await cluster.webhook(POD, validate=validator(update=policy))
+    async with cluster.observe(LEADER_WORKER_SET) as seen:
+        await sets.set_roles(*roles("img:v2"))
+
+        async def held() -> None:
+            assert refused > 3
+
+        await sets.eventually(held)
+        await sets.settled()
+        refused = -1
+        await sets.ready()
+    ends = [change for change in seen.changes if change.name in old and change.obj["spec"]["replicas"] == 0]
+    assert {change.name for change in ends} == old
+    before = seen.changes[: seen.changes.index(ends[0])]
+    assert any(annotations_of(c.obj).get(names.SUBROLE_PLAN_ANNOTATION) == '{"a":0,"b":0}' for c in before)

@@ -9,7 +9,6 @@ import pytest
 from lwskit.api import disaggregated_names as names
 from lwskit.disaggregated import scale
 from lwskit.disaggregated.model import NO_WRITE, Child, Readiness, Write
-from lwskit.groups.model import DecisionError
 from lwskit.runtime.objects import Key, Obj, ObjectRef
 from lwskit.runtime.plan import OnError, Patch
 
@@ -166,9 +165,3 @@ def test_a_lowering_is_decided_on_anew_where_a_ready_group_was_lost() -> None:
     assert anew(of, lost, 3) is None
     assert anew(of, lost, 5) is not None, "a raise takes nothing away"
     assert anew(child(4, replicas=4, readyReplicas=2), lost, 3) is not None
-
-
-def test_no_child_is_asked_for_more_groups_than_it_may_have() -> None:
-    assert to(child(2), 1_000_000).actions
-    with pytest.raises(DecisionError, match="may have 1000000 at most; ask for fewer in role"):
-        to(child(2), 1_000_001)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lwskit.api import disaggregated_names as names
-from lwskit.disaggregated.model import Part
+from lwskit.disaggregated.model import NO_WRITE, Part
 from lwskit.disaggregated.subroles import division
 from lwskit.groups.model import DecisionError
 from lwskit.runtime.objects import Obj, annotations_of
@@ -298,7 +298,7 @@ def test_counts_that_no_child_may_have_are_not_even_planned() -> None:
     """A stored plan is always finished: one that cannot be would be in the way of every later one."""
     many = {"a": 1_000_000, "b": 1}
     found = divided_scene(many, divided(A5B2), pods_of(SEVEN))
-    with pytest.raises(DecisionError, match="is to have 1000001 groups, and may have 1000000 at most"):
+    with pytest.raises(DecisionError, match="ask for 1000001 groups, and it may have 1000000 at most"):
         division.change(found, child_of(found), many)
     stored = division.prepare(divided_scene(A5B2, divided(A5B2, plan=many), pods_of(SEVEN)))
     assert notes_of(stored) == {names.SUBROLE_PLAN_ANNOTATION: None}
@@ -345,11 +345,23 @@ def test_a_revision_that_serves_nobody_is_drained_whatever_is_ready() -> None:
     assert _drain(divided(A5B2, revision=OLD), pods, {"a": 0, "b": 0}) is not None
 
 
+def test_what_ends_waits_for_the_step_that_ends_the_other_roles() -> None:
+    """50 §8.8: its groups have lost their labels, and its size is not changed before that of the others is."""
+    child, none = divided({"a": 1, "b": 1}, revision=OLD, plan={"a": 0, "b": 0}), {"a": 0, "b": 0}
+    found = divided_scene(A5B2, child, pods_of(["", ""]))
+    assert division.prepare(found) == NO_WRITE
+    (action,) = division.change(found, child_of(found), none).actions
+    assert isinstance(action, Patch)
+    assert action.body["spec"] == {"replicas": 0}
+    given_up = division.change(found, child_of(found), {"a": 1, "b": 0})
+    assert notes_of(given_up) == {names.SUBROLE_PLAN_ANNOTATION: None}
+
+
 def test_scaling_in_a_rollout_is_told_of() -> None:
-    child = divided({"a": 1, "b": 1}, revision=OLD, plan={"a": 0, "b": 0})
-    write = division.prepare(divided_scene(A5B2, child, pods_of(["", ""])))
+    child = divided({"a": 1, "b": 1}, revision=OLD, plan={"a": 1, "b": 0})
+    write = division.prepare(divided_scene(A5B2, child, pods_of(["a", ""])))
     (event,) = [action.on_success for action in patches(write) if action.on_success]
-    assert event.note == f"Scaling down prefill LWS chat-0-{OLD}-prefill from 2 to 0 replicas"
+    assert event.note == f"Scaling down prefill LWS chat-0-{OLD}-prefill from 2 to 1 replicas"
 
 
 def test_targets_that_scalers_say_are_gone_by() -> None:

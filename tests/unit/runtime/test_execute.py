@@ -178,6 +178,25 @@ async def test_an_ignored_error_goes_on_without_events_and_later_references_are_
     assert bench.recorder.events[0].related is None
 
 
+async def test_what_does_not_depend_on_a_failure_is_done_before_the_plan_fails(clock: Clock) -> None:
+    bench = Bench(clock, Forbidden("no"), pod(), Forbidden("nor this"))
+    later = {"Forbidden": OnError.LATER}
+    plan = [
+        Create(
+            why=name,
+            kind=POD,
+            obj=pod(),
+            errors=later,
+            on_success=event(f"{name} made"),
+            on_failure=event(f"{name} not made: {{error}}"),
+        )
+        for name in ("first", "second", "third")
+    ]
+    with pytest.raises(Forbidden, match=r"^no$"):
+        await bench.run(*plan)
+    assert bench.notes == ["first not made: no", "second made", "third not made: nor this"]
+
+
 async def test_an_error_may_ask_for_another_decision(clock: Clock) -> None:
     bench = Bench(clock, Conflict("changed"))
     action = UpdateStatus(why="status", kind=POD, obj=pod(), errors={"Conflict": OnError.REQUEUE})

@@ -340,12 +340,13 @@ def refusals(report: Report) -> list[str]:
 
 
 def test_a_new_set_one_of_whose_children_is_refused() -> None:
-    """10 §6.4. What comes before it in the slice is made, what comes after it is not."""
+    """10 §6.4. The other roles get theirs (50 §6: for each role, in no order)."""
     ds = chat(paced("prefill", 2), paced("decode", 1), paced("encode", 1), slices=2)
     report = planned(undivided(ds))
     assert (report.verdict, report.outcome, report.good) == (Verdict.CREATES, Outcome.STALLED, False)
-    assert report.steps[0].made == tuple(f"chat-{i}-{report.revision}-prefill" for i in range(2))
-    assert report.steps[-1].groups == 4
+    made = tuple(f"chat-{i}-{report.revision}-{role}" for i in range(2) for role in ("encode", "prefill"))
+    assert report.steps[0].made == made
+    assert report.steps[-1].groups == 6
     assert refusals(report) == [
         f"role decode: LeaderWorkerSet chat-0-{report.revision}-decode and that of slice 1 are refused by the API "
         "server: spec.roles[decode].spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize: size or size - 1 must be "

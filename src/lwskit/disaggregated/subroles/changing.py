@@ -17,6 +17,7 @@ from lwskit.disaggregated.subroles import labels, moving, tally, victims
 from lwskit.disaggregated.subroles.groups import Partition
 from lwskit.disaggregated.subroles.moving import Moves
 from lwskit.disaggregated.subroles.tally import Counts
+from lwskit.groups.model import DecisionError
 from lwskit.runtime.plan import AnyAction, Patch
 
 _Notes = Mapping[str, str | None]
@@ -33,7 +34,12 @@ def to(scene: Scene, child: Child, wanted: Counts) -> Write:
         return Write(pending=f"the groups of LeaderWorkerSet {child.name} are not divided among sub-roles yet")
     if dict(counts) == dict(wanted):
         return NO_WRITE
-    scale.check(child, sum(wanted.values()))
+    if (total := sum(wanted.values())) > base.MAX_REPLICAS:
+        # A plan of it would be stored, never be done, and be in the way of every later one.
+        raise DecisionError(
+            f"the sub-roles of LeaderWorkerSet {child.name} ask for {total} groups, and it may have "
+            f"{base.MAX_REPLICAS} at most; ask for fewer in role {child.role}"
+        )
     if all(wanted.get(name, 0) >= count for name, count in counts.items()):
         return _issue(scene, child, wanted)
     if _is_step(scene):
@@ -65,7 +71,20 @@ def finish(scene: Scene, child: Child, counts: Counts, wanted: Counts) -> Write:
     labels = _labels(child, moves, is_held=bool(blocked))
     if labels or blocked:
         return Write(tuple(labels), blocked or f"the groups of LeaderWorkerSet {child.name} change their sub-roles")
-    return _issue(scene, child, wanted)
+    # What ends does so in one pass with the other roles of its revision: the step of the rollout issues it.
+    return NO_WRITE if _ends(scene, child, wanted) else _issue(scene, child, wanted)
+
+
+def resume(scene: Scene, child: Child, planned: Counts, wanted: Counts) -> Write:
+    """What a step does about a child whose stored plan is not gone on with before it: it is done, or given up."""
+    if not _ends(scene, child, planned):
+        return Write(pending=f"the groups of LeaderWorkerSet {child.name} still change their sub-roles")
+    return _drop(child, "some of its groups stay") if any(wanted.values()) else _issue(scene, child, wanted)
+
+
+def _ends(scene: Scene, child: Child, planned: Counts) -> bool:
+    """Whether a plan ends a child of an old revision: no group stays."""
+    return not any(planned.values()) and any(one.uid == child.uid for one in scene.old)
 
 
 def _is_step(scene: Scene) -> bool:

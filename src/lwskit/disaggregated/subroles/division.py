@@ -89,8 +89,9 @@ def is_divided(scene: Scene, child: Child) -> bool:
 
 def change(scene: Scene, child: Child, wanted: Counts) -> Write:
     """Bring a divided child to these counts by sub-role. Raises DecisionError for annotations that cannot be read."""
-    if tally.planned(child) is not None:
-        return Write(pending=f"the groups of LeaderWorkerSet {child.name} still change their sub-roles")
+    planned = tally.planned(child)
+    if planned is not None:
+        return changing.resume(scene, child, planned, wanted)
     return changing.to(scene, child, wanted)
 
 
