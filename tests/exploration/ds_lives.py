@@ -337,10 +337,11 @@ MIDWAY = (
     ds_rollout_that_is_taken_back_midway,
     ds_a_rollout_that_is_overtaken,
     ds_a_slice_goes_in_a_rollout,
+    ds_a_child_is_changed_by_hand,
     ds_deletion_in_a_rollout,
     ds_a_set_of_the_same_name,
 )
-"""Lives in which something is done while something else goes on."""
+"""Lives in which something is done while something else goes on: how many pods that takes depends on who is faster."""
 
 KEYED = (ds_keyed_groups, ds_subroles_of_keyed_groups)
 """Lives of groups that are known by keys, which are drawn."""

@@ -28,8 +28,8 @@ class _Loader(_BASE):
     }
 
 
-def read(path: str) -> list[Obj]:
-    """The objects in a file (`-` for standard input), Lists taken apart.
+def read(path: str, *, may_be_empty: bool = False) -> list[Obj]:
+    """The objects in a file (`-` for standard input), Lists taken apart. With `may_be_empty` a List may have no items.
 
     Raises ConfigurationError naming the file, the document and what is wrong with it.
     """
@@ -50,7 +50,7 @@ def read(path: str) -> list[Obj]:
     for number, document in enumerate(documents, 1):
         place = f"{path}, document {number}"
         objects += _objects(_as_json(document, place), place)
-    if not objects:
+    if not objects and not (may_be_empty and documents):
         raise ConfigurationError(f"{path} holds no object; write at least one with apiVersion, kind and metadata.name")
     return objects
 

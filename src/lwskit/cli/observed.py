@@ -57,8 +57,11 @@ async def leaders_on(client: Client, namespace: str) -> list[Obj]:
 
 
 def read_dump(path: str) -> list[Obj]:
-    """The objects of a dump; those without a namespace are of the namespace `default`. Raises ConfigurationError."""
-    objects = manifests.read(path)
+    """The objects of a dump; those without a namespace are of the namespace `default`. Raises ConfigurationError.
+
+    A List without items is what `kubectl get` prints of a namespace that has nothing.
+    """
+    objects = manifests.read(path, may_be_empty=True)
     for obj in objects:
         if obj["kind"] != NODE.kind:
             obj["metadata"].setdefault("namespace", _DEFAULT_NAMESPACE)

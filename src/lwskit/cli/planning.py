@@ -28,6 +28,8 @@ from lwskit.simulate.edit import Verdict, applied
 from lwskit.simulate.report import Notice, Report, refused
 
 _KINDS = ((names.API_VERSION, names.KIND), (disaggregated_names.API_VERSION, disaggregated_names.KIND))
+_SERVED = {(version.partition("/")[0], kind): version for version, kind in _KINDS}
+"""The version that is served, by group and kind."""
 AnyReport = Report | DisaggregatedReport
 """A plan for a set of either kind."""
 
@@ -47,13 +49,20 @@ def as_data(report: AnyReport) -> dict[str, Any]:
 def sets_of(objects: Sequence[Obj], filename: str, namespace: str) -> list[Obj]:
     """The sets of either kind among the objects of a manifest, each with its namespace.
 
-    Raises ConfigurationError if there is none.
+    Raises ConfigurationError if there is none, and for one of another version, which could not be applied.
     """
     sets = [o for o in objects if (o["apiVersion"], o["kind"]) in _KINDS]
     if not sets:
         kinds = ", ".join(sorted({f"{o['kind']} ({o['apiVersion']})" for o in objects}))
         wanted = " and no ".join(f"{kind} of {version}" for version, kind in _KINDS)
         raise ConfigurationError(f"{filename} holds no {wanted}, only {kinds}")
+    for obj in objects:
+        served = _SERVED.get((obj["apiVersion"].partition("/")[0], obj["kind"]))
+        if served is not None and obj["apiVersion"] != served:
+            raise ConfigurationError(
+                f"{filename}: {obj['kind']} {obj['metadata']['name']} is of {obj['apiVersion']}, which no cluster "
+                f"serves; write {served}"
+            )
     return [
         {**o, "metadata": {**o["metadata"], "namespace": o["metadata"].get("namespace") or namespace}} for o in sets
     ]

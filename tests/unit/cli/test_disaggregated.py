@@ -67,6 +67,26 @@ def test_both_kinds_in_one_file(dump: Path, tmp_path: Path) -> None:
     ]
 
 
+def test_a_set_of_another_version_beside_one_that_is_planned(dump: Path, tmp_path: Path) -> None:
+    """Nothing is left out without a word: who applies the file would be refused for that one."""
+    old = {**manifest(pair(2, 1)), "apiVersion": "disaggregatedset.x-k8s.io/v1alpha1"}
+    result = run("plan", "-f", written(tmp_path / "f.yaml", manifest(pair(2, 1)), old), "--against", dump)
+    assert result.exit_code == 1
+    assert str(result.exception).endswith(
+        "DisaggregatedSet chat is of disaggregatedset.x-k8s.io/v1alpha1, which no cluster serves; write "
+        "disaggregatedset.x-k8s.io/v1"
+    )
+
+
+def test_a_namespace_that_has_nothing(tmp_path: Path) -> None:
+    """`kubectl get` prints a List without items."""
+    empty = tmp_path / "dump.yaml"
+    empty.write_text("{apiVersion: v1, kind: List, items: []}")
+    result = run("plan", "-f", written(tmp_path / "f.yaml", manifest(pair(2, 1))), "--against", empty)
+    assert (result.exit_code, result.stdout.splitlines()[0].partition(":")[0]) == (0, "ns/chat")
+    assert "creates the set" in result.stdout
+
+
 def test_never_ready_stalls_and_exits_with_1(dump: Path, tmp_path: Path) -> None:
     file = written(tmp_path / "f.yaml", manifest(with_image(pair(2, 1), "b")))
     result = run("plan", "-f", file, "--against", dump, "--ready-order", "never")
