@@ -143,12 +143,12 @@ async def test_a_child_of_somebody_else_is_found_out_once():
 
 
 async def test_slices_do_not_stop_each_other_and_the_status_is_written():
-    """50 §23 line 40: errors are collected by slice; the other slice and the status are seen to."""
+    """50 §23 line 40: errors are collected by slice; the other role, the other slices and the status are seen to."""
     async with World(the_set(slices=3)).running() as world:
         world.client.interceptor.fail(CHILDREN, InternalError("boom"), times=1)
         with pytest.raises(DecisionError, match=r"^slice 0: boom$"):
             await world.once()
-        assert [name.split("-")[1] for name in world.names()] == ["1", "1", "2", "2"]
+        assert [name.split("-")[1] for name in world.names()] == ["0", "1", "1", "2", "2"]
         assert world.status()["conditions"][0]["type"] == "Progressing"
         (failed,) = world.heard.events
         assert (failed.reason, failed.type, failed.note.endswith(": boom")) == ("FailedCreate", "Warning", True)
@@ -258,7 +258,7 @@ async def test_a_slice_that_has_failed_is_left_alone_while_another_one_looks():
             world.client.interceptor.fail(of(0), InternalError("boom"), times=None)
             with pytest.raises(DecisionError, match=r"^slice 0: boom$"):
                 await world.once()
-            assert world.client.interceptor.count(of(0)) == first + 1
+            assert world.client.interceptor.count(of(0)) == first + 2, "each of its roles is tried once"
 
 
 async def test_a_set_that_is_gone():
