@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lwskit.embedded.webhook_call import CallError
 from lwskit.runtime.certs import make_ca, make_server_cert
+from lwskit.runtime.clock import random_uuid
 from lwskit.runtime.errors import ApiError, ConfigurationError, NotFound
 from lwskit.runtime.kinds import CONFIG_MAP, MUTATING_WEBHOOK_CONFIGURATION, VALIDATING_WEBHOOK_CONFIGURATION, Kind
 from lwskit.runtime.objects import Obj
@@ -156,7 +157,8 @@ async def _registered(cluster: TestCluster, body: Obj, is_mutating: bool, base: 
     """The configuration on the cluster, known to its API server, for the length of the block."""
     kind = MUTATING_WEBHOOK_CONFIGURATION if is_mutating else VALIDATING_WEBHOOK_CONFIGURATION
     name = body["metadata"]["name"]
-    mark = {_PROBE: name}
+    # Not its name, which may be longer than the value of a label.
+    mark = {_PROBE: random_uuid(cluster.rng)}
     if not cluster.embedded:
         first = body["webhooks"][0]
         rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
