@@ -48,8 +48,8 @@ SERVICE_ADDRESSES = "--service-cluster-ip-range 10.96.0.0/16"
 DIFFERENTIAL = ["--faults", "--rules", "--seed", "1", "--steps", "100", "--sequences", "40", "--seconds", "120"]
 """What is compared unless something else is asked for: each known fault and rule and 4000 steps, if there is time."""
 PLAYED = {
-    "statefulsets": ["--seed", "1", "--steps", "20", "--sets", "60", "--at-once", "30", "--seconds", "45"],
-    "deployments": ["--seed", "1", "--steps", "14", "--sequences", "36", "--at-once", "36", "--seconds", "25"],
+    "statefulsets": ["--seed", "1", "--steps", "20", "--sets", "60", "--at-once", "30", "--seconds", "90"],
+    "deployments": ["--seed", "1", "--steps", "14", "--sequences", "36", "--at-once", "36", "--seconds", "60"],
 }
 """What is compared unless something else is asked for: so many sequences, fewer on a very slow machine."""
 AS_PLAYED = (
