@@ -21,6 +21,7 @@ from lwskit.runtime.errors import Conflict, NotFound
 from lwskit.runtime.kinds import NODE, POD
 from lwskit.runtime.objects import Obj, is_deleting, uid_of
 from lwskit.testing.cluster import TestCluster
+from tests.scenarios.beside import beside
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 BEAT = 10.0
@@ -47,12 +48,8 @@ async def beating(cluster: TestCluster, *names: str) -> AsyncIterator[None]:
             await beat()
 
     await beat()
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(go_on(), name="heartbeats")
-        try:
-            yield
-        finally:
-            task.cancel()
+    async with beside(go_on(), "heartbeats"):
+        yield
 
 
 class Nodes:

@@ -121,8 +121,9 @@ EVENT_ROLLING_UPDATE_COMPLETED: Final = "RollingUpdateCompleted"
 EVENT_SCALING_UP: Final = "ScalingUp"
 EVENT_SCALING_DOWN: Final = "ScalingDown"
 EVENT_FAILED_CREATE: Final = names.EVENT_FAILED_CREATE
-EVENT_FAILED_UPDATE: Final = names.EVENT_FAILED_UPDATE
 """Of a child, also where somebody else has its name."""
+EVENT_FAILED_UPDATE: Final = names.EVENT_FAILED_UPDATE
+"""Of a change of a child."""
 EVENT_LWS_DELETED: Final = "LWSDeleted"
 EVENT_BOOTSTRAP_SURGE: Final = "BootstrapSurge"
 EVENT_AVAILABILITY_FALLBACK: Final = "AvailabilityFallback"

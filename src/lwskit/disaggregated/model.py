@@ -16,7 +16,7 @@ from lwskit.api.names import INT32_MAX
 from lwskit.disaggregated.subroles.groups import Partition
 from lwskit.groups import spec as sets
 from lwskit.runtime.objects import Obj, annotations_of, is_deleting, labels_of, uid_of
-from lwskit.runtime.plan import AnyAction, Plan
+from lwskit.runtime.plan import AnyAction, Patch, Plan
 
 
 class Part(NamedTuple):
@@ -130,6 +130,11 @@ class Write:
 
     actions: tuple[AnyAction, ...] = ()
     pending: str = ""
+
+    @property
+    def resizes(self) -> bool:
+        """Whether the child is asked for another number of groups."""
+        return any(isinstance(action, Patch) and "replicas" in action.body.get("spec", {}) for action in self.actions)
 
 
 NO_WRITE = Write()

@@ -19,7 +19,7 @@ from lwskit.disaggregated.selection import Choice
 from lwskit.disaggregated.subroles import division
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.objects import ref_of
-from lwskit.runtime.plan import AnyAction, Create, Emit, Event, Patch, Plan
+from lwskit.runtime.plan import AnyAction, Create, Emit, Event, Plan
 from lwskit.runtime.request import Result
 
 
@@ -185,7 +185,6 @@ def _drained(scene: Scene, seen: Inputs, choice: Choice) -> Write:
     """
     revision = choice.revision
     writes: list[Write] = []
-    begun: list[Write] = []
     for role in _roles(seen):
         child = revision.children.get(role)
         if child is None:
@@ -194,8 +193,7 @@ def _drained(scene: Scene, seen: Inputs, choice: Choice) -> Write:
         if counts != seen.of_role(revision.counts.spec, role):
             why = f"revision {revision.name} needs {sum(counts.values())} groups of role {role} in slice {scene.slice}"
             writes.append(_written(scene, child, counts, why))
-            if writes[-1].pending and not any(isinstance(a, Patch) and a.body.get("spec") for a in writes[-1].actions):
-                begun.append(writes[-1])
+    begun = [write for write in writes if write.pending and not write.resizes]
     return _joined(begun if begun and not any(choice.step.old) else writes)
 
 

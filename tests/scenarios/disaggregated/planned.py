@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -24,11 +25,26 @@ from lwskit.simulate.report import Outcome
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.observer import Observer
 from tests.scenarios.behind import nobody_is_behind
+from tests.scenarios.disaggregated.support import rolling
 
 QUIET = 2.5
 """Seconds without a change of any child after which nothing more is expected: the manager looks each second."""
 LOOK = 0.5
 """Seconds between two looks at what there is."""
+
+
+# Sets and edits -------------------------------------------------------------------------------------------------------
+
+
+def random_pace(rng: random.Random, surge: int | str) -> Obj:
+    """A rollout strategy with this surge, and as many groups down as it leaves to choose from."""
+    return rolling(surge, rng.choice([1, 1, 2] if surge == 0 else [0, 1, 2, "25%"]))
+
+
+def random_image(rng: random.Random, roles: Sequence[Obj], last: int) -> None:
+    """Another image for one of the roles, of those from `img:2` to the last."""
+    (container,) = rng.choice(roles)["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["containers"]
+    container["image"] = f"img:{rng.randint(2, last)}"
 
 
 # Playing --------------------------------------------------------------------------------------------------------------

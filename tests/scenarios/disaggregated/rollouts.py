@@ -14,6 +14,7 @@ from lwskit.runtime.errors import Conflict, NotFound
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import Obj, is_deleting, is_true, labels_of
 from lwskit.testing.observer import Observer
+from tests.scenarios.beside import beside
 from tests.scenarios.disaggregated.support import DisaggregatedSets, replicas_of, revision_of
 from tests.scenarios.world import image_of
 
@@ -40,12 +41,8 @@ async def ready_but(sets: DisaggregatedSets, *revisions: str, ending: str = "", 
                     continue
             await asyncio.sleep(0.1)
 
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(play(), name="partial-kubelet")
-        try:
-            yield
-        finally:
-            task.cancel()
+    async with beside(play(), "partial-kubelet"):
+        yield
 
 
 @asynccontextmanager
@@ -68,12 +65,8 @@ async def ready_together(sets: DisaggregatedSets) -> AsyncIterator[None]:
                             continue
             await asyncio.sleep(0.1)
 
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(play(), name="kubelet-of-all")
-        try:
-            yield
-        finally:
-            task.cancel()
+    async with beside(play(), "kubelet-of-all"):
+        yield
 
 
 @dataclass(slots=True)

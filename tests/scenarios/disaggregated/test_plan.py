@@ -14,7 +14,15 @@ from lwskit.runtime.objects import Obj
 from lwskit.simulate import order as orders
 from lwskit.simulate.report import Outcome
 from lwskit.testing.cluster import TestCluster
-from tests.scenarios.disaggregated.planned import Player, carried_out, everything, manifest, put
+from tests.scenarios.disaggregated.planned import (
+    Player,
+    carried_out,
+    everything,
+    manifest,
+    put,
+    random_image,
+    random_pace,
+)
 from tests.scenarios.disaggregated.support import DisaggregatedSets, role, rolling, set_object, two_roles
 from tests.scenarios.support import pod_template
 
@@ -30,8 +38,7 @@ ROLES = ("prefill", "decode", "encode")
 
 def random_role(rng: random.Random, name: str, *, paused: bool = False) -> Obj:
     surge = rng.choice([0, 0, 1, 2, "50%"])
-    unavailable = rng.choice([1, 1, 2] if surge == 0 else [0, 1, 2, "25%"])
-    spec = {**rolling(surge, unavailable), "groupIdentity": rng.choice(["Ordinal", "Ordinal", "Hash"])}
+    spec = {**random_pace(rng, surge), "groupIdentity": rng.choice(["Ordinal", "Ordinal", "Hash"])}
     return role(name, 0 if paused else rng.randint(1, 5), size=rng.choice([1, 1, 1, 2]), spec=spec)
 
 
@@ -46,8 +53,7 @@ def random_edit(rng: random.Random, ds: Obj) -> Obj:
     ds = copy.deepcopy(ds)
     roles: list[Obj] = ds["spec"]["roles"]
     if rng.random() < 0.75:
-        (container,) = rng.choice(roles)["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["containers"]
-        container["image"] = f"img:{rng.randint(2, 5)}"
+        random_image(rng, roles, 5)
     if rng.random() < 0.35:
         rng.choice(roles)["spec"]["replicas"] = rng.randint(1, 5)
     if rng.random() < 0.15:
@@ -64,9 +70,6 @@ def random_edit(rng: random.Random, ds: Obj) -> Obj:
         for one in roles:
             one["spec"]["replicas"] = 0
     return ds
-
-
-BETWEEN = "where time is real, the manager may look while groups that were given up are still on their way out"
 
 
 @pytest.mark.timeout(300)

@@ -15,8 +15,8 @@ from lwskit.disaggregated.kinds import DISAGGREGATED_SET
 from lwskit.runtime.objects import Obj
 from lwskit.simulate import order as orders
 from lwskit.testing.cluster import TestCluster
-from tests.scenarios.disaggregated.planned import Player, carried_out, everything, put
-from tests.scenarios.disaggregated.support import role, rolling, set_object
+from tests.scenarios.disaggregated.planned import Player, carried_out, everything, put, random_image, random_pace
+from tests.scenarios.disaggregated.support import role, set_object
 
 SETS = 4
 """Random sets of one run."""
@@ -36,8 +36,7 @@ def random_role(rng: random.Random, name: str, *, divided: bool, is_steady: bool
     if identity == "Ordinal" and not is_steady:
         # A LeaderWorkerSet that shrinks while its groups are not ready keeps those of its own surge for a while.
         surge = 0
-    unavailable = rng.choice([1, 1, 2] if surge == 0 else [0, 1, 2, "25%"])
-    spec = {**rolling(surge, unavailable), "groupIdentity": identity}
+    spec = {**random_pace(rng, surge), "groupIdentity": identity}
     found = role(name, None if divided else rng.randint(1, 4), size=rng.choice([1, 1, 2]), spec=spec)
     return {**found, "subRoles": random_counts(rng)} if divided else found
 
@@ -57,8 +56,7 @@ def random_edit(rng: random.Random, ds: Obj) -> Obj:
     ds = copy.deepcopy(ds)
     roles: list[Obj] = ds["spec"]["roles"]
     if rng.random() < 0.6:
-        (container,) = rng.choice(roles)["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["containers"]
-        container["image"] = f"img:{rng.randint(2, 9)}"
+        random_image(rng, roles, 9)
     for one in roles:
         if not one.get("subRoles"):
             if rng.random() < 0.3:

@@ -28,6 +28,7 @@ from lwskit.simulate import order as orders
 from lwskit.simulate.hashed_rollout import HashStep
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios.behind import nobody_is_behind
+from tests.scenarios.beside import beside
 from tests.scenarios.hash.gating import WAIT
 from tests.scenarios.hash.support import is_gated
 
@@ -77,14 +78,12 @@ class Player:
     @asynccontextmanager
     async def playing(self) -> AsyncIterator[None]:
         """Inside the block pods that may be gone are gone; after it all sets."""
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(self._sweep(), name="sweeper")
+        async with beside(self._sweep(), "sweeper"):
             try:
                 yield
             finally:
                 if not self.cluster.embedded:
                     await self._end()
-                task.cancel()
 
     async def _end(self) -> None:
         """Leave no pod behind that something holds."""
