@@ -12,7 +12,7 @@ from lwskit.groups import hashbudget, revisions, setparts, spec, status, templat
 from lwskit.groups.model import LeaderState, SetSnapshot
 from lwskit.groups.poolstate import PoolState
 from lwskit.groups.ports import Capability, LeaderBackend
-from lwskit.runtime.objects import Obj
+from lwskit.runtime.objects import Obj, generation_of
 from lwskit.runtime.plan import AnyAction, Apply, Decision, Plan
 from lwskit.runtime.request import Result
 
@@ -132,7 +132,8 @@ def decide(snapshot: SetSnapshot, leaders: LeaderBackend) -> Decision:
 
 
 def _status(snapshot: SetSnapshot, lws: Obj, now: LeaderState | None, counts: Counts) -> tuple[list[AnyAction], Result]:
-    if now is None and lws.get("status"):
+    old = lws.get("status")
+    if old and (now is None or (not now.observed_generation and old.get("observedGeneration") == generation_of(lws))):
         # The first status comes with the leaders; later ones when the new workload says something of itself.
         return [], Result()
     return setparts.status_written(snapshot, lws, counts.conditions(lws), counts.shown())

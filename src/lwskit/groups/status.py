@@ -35,6 +35,8 @@ class Counts:
 
     replicas: int
     """Groups wanted."""
+    existing: int
+    """Groups that exist, with surge."""
     partition: int
     """The user's partition: groups below it are not in the window."""
     ready: int
@@ -79,14 +81,17 @@ class Shown:
 
     wanted: int
     created: int
-    """Leaders that the leader workload counts."""
+    """Leaders that exist."""
     ready: int
     updated: int
 
     @classmethod
     def of(cls, counts: Counts, created: int) -> Shown:
-        """Those of groups that were counted here."""
-        return cls(counts.replicas, created, counts.ready, counts.updated)
+        """Those of groups that were counted here, of whose leaders the leader workload counts `created`.
+
+        One that was made anew has taken its leaders over, one by one, before it counts them.
+        """
+        return cls(counts.replicas, max(created, counts.existing), counts.ready, counts.updated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,7 @@ def count(groups: Groups, replicas: int, partition: int) -> Counts:
     window = {"start": partition, "stop": max(partition, replicas)}
     return Counts(
         replicas=replicas,
+        existing=groups.count(COUNTED),
         partition=partition,
         ready=groups.count(READY),
         updated=groups.count(UPDATED),

@@ -153,6 +153,21 @@ def test_a_changed_template_is_a_new_revision_and_not_available() -> None:
     assert "updatedReplicas" not in status_of(after)
 
 
+def test_a_deployment_that_nobody_has_looked_at_says_nothing() -> None:
+    """30 §12: one that is made anew has the leaders of the last one before it counts them."""
+    lws = hash_lws()
+    revision = revision_of(lws)
+    name = labels_of(revision)[names.REVISION_LABEL]
+    counts = {"replicas": 2, "readyReplicas": 2, "updatedReplicas": 2}
+    pool = pool_of(*living(name, 2)).state_of(KEY)
+    seen = {"revisions": [revision], "pool": pool, "shared_service": services.shared_service(lws)}
+    lws["status"] = status_of(decide(lws, workload=deployment(lws, name, **counts), **seen))
+    anew = {**deployment(lws, name), "status": {}}
+    assert kinds(decide(lws, workload=anew, **seen)) == ["Apply Deployment"]
+    edited = {**lws, "metadata": {**lws["metadata"], "generation": 9}}
+    assert status_of(decide(edited, workload=anew, **seen))["observedGeneration"] == 9
+
+
 def test_what_a_finished_rollout_leaves_behind_goes() -> None:
     lws = hash_lws()
     old, new = revision_of(hash_lws(image="b"), 1), revision_of(lws, 2)

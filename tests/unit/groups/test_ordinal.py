@@ -324,6 +324,19 @@ def test_46_leaders_without_workers_are_not_counted() -> None:
     assert "UpdateInProgress" not in cluster.conditions
 
 
+def test_leaders_are_taken_over_by_a_workload_that_has_not_counted_them() -> None:
+    """20 §8.1: an autoscaler never reads that a set has fewer replicas than groups exist."""
+    cluster = settled(make_lws(replicas=4))
+    assert cluster.workload is not None
+    for status_of_workload in ({}, {"observedGeneration": 1}, {"observedGeneration": 1, "replicas": 2}):
+        cluster.workload = {**cluster.workload, "status": status_of_workload}
+        assert status_of(cluster) is None
+    cluster.remove(3)
+    found = status_of(cluster)
+    assert found is not None
+    assert found.obj["status"]["replicas"] == 3
+
+
 def test_47_surge_groups_count_but_complete_nothing() -> None:
     lws = make_lws()
     lws["spec"]["rolloutStrategy"]["rollingUpdateConfiguration"] |= {"maxSurge": 1, "maxUnavailable": 0}
