@@ -31,7 +31,7 @@ from lwskit.disaggregated.subroles import division, report
 from lwskit.groups.model import DecisionError
 from lwskit.groups.status import MOMENT, stamp
 from lwskit.runtime.objects import Obj, generation_of, is_controlled_by, is_deleting, key_of, labels_of, uid_of
-from lwskit.runtime.plan import OnError, Patch, Plan, UpdateStatus
+from lwskit.runtime.plan import Create, NeedFresh, OnError, Patch, Plan, UpdateStatus
 from lwskit.runtime.request import DONE, Result
 
 
@@ -90,6 +90,9 @@ def decide(snapshot: Snapshot) -> Pass:
     plans = () if waits else _slices(snapshot, ds, found, own, current, scaled)
     rows = status.rows(found, scaled.targets, own, current, snapshot.partitions)
     conditions = _conditions(snapshot, ds, found, own, status.requested(rows, scaled.targets))
+    if not snapshot.looked and _had_groups(ds) and _makes(before, *(part.plan for part in plans)):
+        mine = (DISAGGREGATED_SET, key_of(ds))
+        return Pass(look=NeedFresh((mine,), "what a set had is made again only if the set is there"))
     result = _wait(f"without a count: {_listed(scaled)}") if waits else DONE
     told = _told(snapshot, ds, status.update(ds, rows, conditions), result)
     return Pass(before, False, plans, _scalers(snapshot, found, scaled, rows), told, "; ".join(scaled.faults))
@@ -105,6 +108,17 @@ def _mark(ds: Obj) -> Patch:
         why="how the revisions of the set are hashed is noted before anything is made of them",
         errors={"NotFound": OnError.IGNORE, "Conflict": OnError.REQUEUE},
     )
+
+
+def _had_groups(ds: Obj) -> bool:
+    """Whether the set as it is has had groups: what is missing now has been removed, perhaps with the set itself."""
+    told = ds.get("status") or {}
+    had = any(row.get("replicas") for row in told.get("roleStatuses") or ())
+    return had and told.get("observedGeneration") == generation_of(ds)
+
+
+def _makes(*plans: Plan) -> bool:
+    return any(isinstance(action, Create) for plan in plans for action in plan.actions)
 
 
 def _slices(

@@ -16,7 +16,7 @@ from lwskit.api.names import INT32_MAX
 from lwskit.disaggregated.subroles.groups import Partition
 from lwskit.groups import spec as sets
 from lwskit.runtime.objects import Obj, annotations_of, is_deleting, labels_of, uid_of
-from lwskit.runtime.plan import AnyAction, Patch, Plan
+from lwskit.runtime.plan import AnyAction, NeedFresh, Patch, Plan
 
 
 class Part(NamedTuple):
@@ -111,7 +111,7 @@ class Snapshot:
     `children` are the LeaderWorkerSets with the set's name in their label, of any owner, and `scalers` likewise.
     `readiness` is by a child's UID; what is missing there is not known. `partitions` has, also by UID, the groups of
     the children whose role has sub-roles or that were divided among some before. `status_age` is for how many seconds
-    the set's status has not been written.
+    the set's status has not been written. `looked` is False where the set is only what the cache has of it.
     """
 
     ds: Obj | None
@@ -121,6 +121,7 @@ class Snapshot:
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     now: datetime | None = None
     status_age: float = math.inf
+    looked: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,8 @@ class SlicePlan:
 class Pass:
     """One pass over a set: first `before`, then each slice whatever became of the others, then scalers and status.
 
-    With `stop` there is nothing after `before`. `error` is what makes it fail when all is done.
+    With `stop` there is nothing after `before`. `error` is what makes it fail when all is done. With `look` nothing is
+    done at all before that has been read live and the pass decided on again.
     """
 
     before: Plan = NO_PLAN
@@ -162,3 +164,4 @@ class Pass:
     scalers: Plan = NO_PLAN
     status: Plan = NO_PLAN
     error: str = ""
+    look: NeedFresh | None = None

@@ -60,7 +60,7 @@ class DisaggregatedReconciler:
         live, failed = Live(), dict[int, Exception]()
         for left in reversed(range(ROUNDS)):
             found = decide(self._observe(request.key, live))
-            first = await self._executor.attempt(found.before)
+            first = found.look or await self._executor.attempt(found.before)
             if isinstance(first, NeedFresh):
                 if left:
                     await self._look([first], live)

@@ -65,6 +65,7 @@ class DisaggregatedWatches:
             readiness=self.readiness.all_of(found),
             partitions=self.readiness.partitions.all_of(found),
             now=now,
+            looked=live.has(DISAGGREGATED_SET, key),
         )
 
     def waiting_for_name(self, event: Event) -> Iterable[Request]:
@@ -123,6 +124,10 @@ class Live:
         for (_, obj), cached in zip(found.items(), before, strict=True):
             if obj is None and cached is not None:
                 self._gone.add(uid_of(cached))
+
+    def has(self, kind: Kind, key: Key) -> bool:
+        """Whether that object was read live, found or not."""
+        return (kind, key) in self._found
 
     def get(self, kind: Kind, key: Key, store: Store) -> Obj | None:
         """The object with that key as it was last seen, in the cache or live."""

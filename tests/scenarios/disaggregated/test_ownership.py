@@ -8,16 +8,18 @@ import pytest
 
 from lwskit.api import disaggregated_names as names
 from lwskit.disaggregated import children, revision, spec
-from lwskit.disaggregated.kinds import DISAGGREGATED_SET
+from lwskit.disaggregated.kinds import DISAGGREGATED_SET, ROLE_SCALER
 from lwskit.disaggregated.model import Part
 from lwskit.disaggregated.scene import Scene, Targets
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.runtime.objects import Obj, annotations_of
+from lwskit.runtime.client.transport import HttpRequest
+from lwskit.runtime.objects import Obj, annotations_of, uid_of
 from lwskit.testing.cluster import Runnable, TestCluster
 from tests.scenarios.disaggregated.support import (
     DisaggregatedSets,
     own_labels,
     replicas_of,
+    role,
     two_roles,
     written_about,
 )
@@ -132,3 +134,43 @@ async def test_a_mark_that_got_lost(cluster: TestCluster, sets: DisaggregatedSet
         await sets.ready()
         assert await cluster.uids(LEADER_WORKER_SET) == uids
         assert "RollingUpdateStarted" not in await sets.reasons()
+
+
+async def test_nothing_is_made_for_a_set_that_is_gone_unseen(cluster: TestCluster, sets: DisaggregatedSets):
+    """The collector removes what the set had; while the news of the set is late none of it is made once more."""
+
+    def lag(request: HttpRequest) -> float:
+        return 5.0 if request.path.endswith("/disaggregatedsets") else 0.0
+
+    async with manager(cluster):
+        await sets.running(role("prefill"), role("decode", mode=names.SCALING_EXTERNAL))
+        await sets.settled()
+        with cluster.slow_watches(lag):
+            async with cluster.observe(LEADER_WORKER_SET) as children_seen, cluster.observe(ROLE_SCALER) as scalers:
+                await cluster.delete(DISAGGREGATED_SET, "chat", propagation="Background")
+
+                async def gone() -> None:
+                    assert await cluster.names(LEADER_WORKER_SET) == await cluster.names(ROLE_SCALER) == []
+
+                await cluster.eventually(gone)
+                await cluster.clock.sleep(3.0)
+            assert {c.type for c in (*children_seen.changes, *scalers.changes)} <= {"MODIFIED", "DELETED"}
+        assert await cluster.names(LEADER_WORKER_SET) == await cluster.names(ROLE_SCALER) == []
+
+
+async def test_a_child_that_somebody_deletes_is_made_again(cluster: TestCluster, sets: DisaggregatedSets):
+    """One look whether the set is there, and one write."""
+    async with manager(cluster):
+        await sets.running(*two_roles(1, 1))
+        await sets.settled()
+        child = await sets.child("decode")
+        name = child["metadata"]["name"]
+        async with cluster.observe(LEADER_WORKER_SET) as observer:
+            await cluster.delete(LEADER_WORKER_SET, name)
+
+            async def anew() -> None:
+                assert uid_of(await sets.child("decode")) != uid_of(child)
+
+            await cluster.eventually(anew)
+            await sets.ready()
+        assert [c.type for c in observer.of(name) if c.type != "MODIFIED"] == ["DELETED", "ADDED"]
