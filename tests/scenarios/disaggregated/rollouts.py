@@ -8,11 +8,15 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import orjson
+
 from lwskit.api import disaggregated_names as names
 from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.runtime.client.transport import HttpRequest, HttpResponse
 from lwskit.runtime.errors import Conflict, NotFound
 from lwskit.runtime.kinds import POD
-from lwskit.runtime.objects import Obj, is_deleting, is_true, labels_of
+from lwskit.runtime.objects import Obj, generation_of, is_deleting, is_true, labels_of
+from lwskit.testing.interceptors import Send, matching
 from lwskit.testing.observer import Observer
 from tests.scenarios.beside import beside
 from tests.scenarios.disaggregated.support import DisaggregatedSets, replicas_of, revision_of
@@ -45,28 +49,37 @@ async def ready_but(sets: DisaggregatedSets, *revisions: str, ending: str = "", 
         yield
 
 
-@asynccontextmanager
-async def ready_together(sets: DisaggregatedSets) -> AsyncIterator[None]:
-    """Inside the block pods become ready, as soon as all are there that children of size 1 ask for, and the manager
-    learns of all of them at once: then the steps of a rollout do not depend on which role is faster."""
-    cluster = sets.cluster
+def whole_at_once(sets: DisaggregatedSets, size: int) -> None:
+    """From now on the manager knows of the groups of all children at once, when all that are asked for are ready.
 
-    async def play() -> None:
-        while True:
-            children = (await sets.children()).values()
+    No child has observed what was asked of it before that, and what is ready of such a child is not decided on: so the
+    steps of a rollout do not depend on which role is faster. `size` is the number of pods of each group.
+    """
+    cluster, told = sets.cluster, dict[str, int]()
+
+    async def meet(request: HttpRequest, send: Send) -> HttpResponse:
+        said = orjson.loads(request.body or b"{}")
+        name = said["metadata"]["name"]
+        told[name] = said["status"].get("readyReplicas", 0)
+
+        async def ready() -> dict[str, Obj]:
+            children = await sets.children()
+            if name not in children or generation_of(children[name]) != generation_of(said):
+                return {}
             pods = [pod for pod in await cluster.list(POD) if not is_deleting(pod)]
-            if len(pods) == sum(map(replicas_of, children)):
-                unready = [pod["metadata"]["name"] for pod in pods if not is_true(pod, "Ready")]
-                with cluster.hold_watches():
-                    for name in unready:
-                        try:
-                            await cluster.kubelet.ready(name)
-                        except (NotFound, Conflict):
-                            continue
-            await asyncio.sleep(0.1)
+            assert len(pods) == size * sum(map(replicas_of, children.values()))
+            assert all(is_true(pod, "Ready") for pod in pods)
+            return children
 
-    async with beside(play(), "kubelet-of-all"):
-        yield
+        children: dict[str, Obj] = await cluster.eventually(ready)
+        for other, child in children.items():
+            seen = (child.get("status") or {}).get("readyReplicas", 0)
+            if max(seen, told.get(other, 0)) < replicas_of(child):
+                raise Conflict(f"the manager has not seen all ready groups of {other}")
+        return await send(request)
+
+    (connection,) = cluster.interceptors
+    connection.around(matching("PUT", r"/leaderworkersets/[^/]+/status$"), meet)
 
 
 @dataclass(slots=True)

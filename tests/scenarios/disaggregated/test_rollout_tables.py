@@ -13,15 +13,18 @@ from lwskit.runtime.objects import Obj
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.interceptors import Send, matching
 from tests.planner_cases import Rollout, rollouts
-from tests.scenarios.disaggregated.rollouts import Story, finished, newest, ready_together, stand_of
+from tests.scenarios.disaggregated.rollouts import Story, finished, newest, stand_of, whole_at_once
 from tests.scenarios.disaggregated.support import DisaggregatedSets, replicas_of, role, rolling
 
-SHOWN = ("r01", "r02", "r08", "r12", "r13", "r14", "r18", "r19", "r23", "r24", "r25", "r26")
-"""Those whose limits let no role have more than one group that is not Ready yet (with others the next step may come
-before the groups of the last one are Ready)."""
+ON_BOTH = ("r01", "r02", "r03", "r08", "r11", "r12", "r14", "r16", "r18", "r19", "r23", "r24", "r25", "r26", "r27")
+"""Those that a real control plane is asked for, too."""
 WHOLE = ("r08", "r18")
-"""Those of them whose steps lead elsewhere if one stops at a child that is to grow."""
+"""Those whose steps lead elsewhere if one stops at a child that is to grow."""
 CASES = {case.id: case for case in rollouts()}
+SHOWN = [
+    pytest.param(case, marks=() if case in ON_BOTH else pytest.mark.virtual_only("minutes of steps of the same kinds"))
+    for case in CASES
+]
 FORMS: dict[str, Obj] = {
     "alone": {"size": 1},
     "groups": {"size": 2},
@@ -30,10 +33,10 @@ FORMS: dict[str, Obj] = {
 
 
 def roles_of(case: Rollout, counts: tuple[int, ...], image: str, form: Obj) -> list[Obj]:
-    """The roles of a case that have groups, with its limits."""
+    """The roles of a case that have groups, or all if none has, with its limits."""
     found: list[Obj] = []
     for name, count, surge, unavailable in zip(case.roles, counts, case.max_surge, case.max_unavailable, strict=True):
-        if count:
+        if count or not any(counts):
             spec = {**rolling(surge, unavailable), **form.get("spec", {})}
             found.append(role(name, count, image=image, size=form["size"], spec=spec))
     return found
@@ -44,8 +47,8 @@ async def play(cluster: TestCluster, sets: DisaggregatedSets, case: Rollout, for
     await sets.running(*roles_of(case, case.old, "img:v1", form))
     (old,) = await sets.revisions()
     before = await stand_of(sets)
-    kubelet = ready_together(sets) if form["size"] == 1 else cluster.kubelet.playing()
-    async with cluster.observe(LEADER_WORKER_SET) as observer, kubelet:
+    whole_at_once(sets, form["size"])
+    async with cluster.observe(LEADER_WORKER_SET) as observer, cluster.kubelet.playing():
         await sets.set_roles(*roles_of(case, case.new, "img:v2", form))
         new = await newest(sets, old)
         await finished(sets, new)
