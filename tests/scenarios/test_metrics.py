@@ -10,10 +10,12 @@ from prometheus_client import CollectorRegistry
 
 from lwskit.groups.restarts import CONTAINER_RESTART, POD_LOST
 from lwskit.manager.program import Program
+from lwskit.reconcilers.disaggregated_metrics import DisaggregatedMetrics
 from lwskit.reconcilers.metrics import SetMetrics
 from lwskit.runtime.kinds import POD
 from lwskit.testing.cluster import Runnable, TestCluster
 from tests.scenarios.budgets import all_new
+from tests.scenarios.disaggregated.support import DisaggregatedSets, two_roles
 from tests.scenarios.manager import manager
 from tests.scenarios.support import Sets
 
@@ -69,3 +71,29 @@ async def test_restarts_are_counted_by_cause_and_changes_are_timed(
     await sets.settled()
     assert (restarts(POD_LOST), restarts(CONTAINER_RESTART)) == (1, 1)
     assert changes() == 2
+
+
+async def test_a_rollout_of_roles_is_measured(cluster: TestCluster, programs: list[Program]):
+    """Groups by role as the status has them, the revisions that are there, and the time that the rollout took."""
+    registry = CollectorRegistry()
+    registry.register(DisaggregatedMetrics(programs[0].disaggregated, programs[0].disaggregated_times))
+    sets = DisaggregatedSets(cluster)
+
+    def value(metric: str, **labels: str) -> float | None:
+        return registry.get_sample_value(f"lwskit_disaggregated_{metric}", labels)
+
+    live = await sets.running(*two_roles(1, 2))
+    mine = {"namespace": live["metadata"]["namespace"], "name": "chat"}
+
+    def states(role: str) -> list[float | None]:
+        return [value("groups", **mine, role=role, state=s) for s in ("wanted", "created", "ready", "updated")]
+
+    await cluster.eventually(lambda: states("prefill") == [1] * 4 and states("decode") == [2] * 4)
+    await cluster.eventually(lambda: value("change_to_ready_seconds_count") == 1)
+    assert value("revisions", **mine) == 1
+    await sets.set_image("img:v2")
+    await cluster.eventually(lambda: value("revisions", **mine) == 2)
+    await sets.ready()
+    await cluster.eventually(lambda: value("revisions", **mine) == 1)
+    await cluster.eventually(lambda: value("change_to_ready_seconds_count") == 2)
+    assert states("decode") == [2] * 4

@@ -13,7 +13,7 @@ from lwskit.groups.ports import PodScheduler
 from lwskit.manager.options import ElectionOptions, Options
 from lwskit.reconcilers.disaggregated_watches import DisaggregatedWatches
 from lwskit.reconcilers.setup import disaggregated_controller, group_controller, set_controller
-from lwskit.reconcilers.stats import SetStats
+from lwskit.reconcilers.stats import ChangeTimes, SetStats
 from lwskit.reconcilers.watches import Watches
 from lwskit.runtime.cache.cache import Cache
 from lwskit.runtime.client.client import Client
@@ -62,11 +62,15 @@ class Program:
         telling_of_sets = Executor(writer, self.cache, self.disaggregated_recorder, clock, FIELD_MANAGER)
         self.manager = Manager(clock, rng, self.elector, options.graceful_timeout)
         self.stats = SetStats()
-        """What the controllers count of sets."""
+        """What the controllers count of LeaderWorkerSets."""
+        self.disaggregated_times = ChangeTimes()
+        """How long changes of DisaggregatedSets took."""
         self.controllers = (
             set_controller(self.watches, executor, clock, rng, options.concurrency, self.stats),
             group_controller(self.watches, executor, clock, rng, options.concurrency, self.stats),
-            disaggregated_controller(self.disaggregated, telling_of_sets, clock, rng, options.concurrency),
+            disaggregated_controller(
+                self.disaggregated, telling_of_sets, clock, rng, options.concurrency, self.disaggregated_times
+            ),
         )
         self.admission: Mapping[str, Handler] = handlers(rng, scheduler, support=options.scheduling)
         for runnable in (*self.recorders, self.cache, *self.controllers):

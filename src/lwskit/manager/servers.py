@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lwskit.manager.options import Options, WebhookOptions
 from lwskit.manager.program import Program
+from lwskit.reconcilers.disaggregated_metrics import DisaggregatedMetrics
 from lwskit.reconcilers.metrics import SetMetrics
 from lwskit.runtime.access import ReviewFilter
 from lwskit.runtime.client.client import Client
@@ -78,6 +79,7 @@ def measure(program: Program, metrics: Metrics) -> None:
     for controller in program.controllers:
         metrics.add_controller(controller)
     metrics.registry.register(SetMetrics(program.watches, program.stats))
+    metrics.registry.register(DisaggregatedMetrics(program.disaggregated, program.disaggregated_times))
     if program.elector is not None:
         metrics.add_elector(program.elector)
 

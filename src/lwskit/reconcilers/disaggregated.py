@@ -13,6 +13,7 @@ from lwskit.disaggregated.decide import decide
 from lwskit.disaggregated.model import Pass, Snapshot
 from lwskit.groups.model import DecisionError
 from lwskit.reconcilers.disaggregated_watches import DisaggregatedWatches, Live
+from lwskit.reconcilers.stats import ChangeTimes
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.errors import LwskitError
 from lwskit.runtime.execute import ROUNDS, Executor
@@ -42,9 +43,15 @@ class DisaggregatedReconciler:
     """Reconciles one DisaggregatedSet at a time (specification: 50 §5)."""
 
     def __init__(
-        self, watches: DisaggregatedWatches, executor: Executor, clock: Clock, again: Again | None = None
+        self,
+        watches: DisaggregatedWatches,
+        executor: Executor,
+        clock: Clock,
+        again: Again | None = None,
+        times: ChangeTimes | None = None,
     ) -> None:
         self._again = again or Again()
+        self._times = times or ChangeTimes()
         self._watches = watches
         self._executor = executor
         self._clock = clock
@@ -84,6 +91,7 @@ class DisaggregatedReconciler:
         snapshot = self._watches.snapshot(key, self._clock.now(), live)
         if snapshot.ds is None:
             self._written.pop(key, None)
+        self._times.seen(key, snapshot.ds, self._clock.monotonic())
         age = self._clock.monotonic() - self._written.get(key, -math.inf)
         return replace(snapshot, status_age=age)
 

@@ -12,7 +12,7 @@ from lwskit.reconcilers.disaggregated_watches import DisaggregatedWatches, set_o
 from lwskit.reconcilers.group import GroupReconciler
 from lwskit.reconcilers.hashed import HashReconciler
 from lwskit.reconcilers.ordinal import OrdinalReconciler
-from lwskit.reconcilers.stats import SetStats
+from lwskit.reconcilers.stats import ChangeTimes, SetStats
 from lwskit.reconcilers.watches import (
     Watches,
     group_lane,
@@ -104,10 +104,11 @@ def disaggregated_controller(
     clock: Clock,
     rng: random.Random,
     concurrency: int = CONCURRENCY,
+    times: ChangeTimes | None = None,
 ) -> Controller:
     """The controller `disaggregatedset`: `concurrency` DisaggregatedSets at once (50 §5)."""
     again = Again()
-    reconciler = DisaggregatedReconciler(watches, executor, clock, again)
+    reconciler = DisaggregatedReconciler(watches, executor, clock, again, times)
     builder = Builder(reconciler, clock=clock, rng=rng, name=disaggregated_names.CONTROLLER)
     builder.for_(watches.sets)
     builder.watches(watches.children, set_of_child)

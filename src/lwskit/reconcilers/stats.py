@@ -1,4 +1,4 @@
-"""What the reconcilers of sets count, as plain numbers; `lwskit.reconcilers.metrics` tells them to whoever asks."""
+"""What the reconcilers of sets count, as plain numbers; the collectors of metrics beside tell them to whoever asks."""
 
 from __future__ import annotations
 
@@ -13,32 +13,25 @@ SECONDS = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1
 """Bounds of the time from change to ready: from a set without work to do to models that load for an hour."""
 
 
-class SetStats:
-    """Restarts by set and cause, and how long changes of sets took until all groups were ready."""
+class ChangeTimes:
+    """How long changes of sets of one kind took until all their groups were ready."""
 
     def __init__(self) -> None:
-        self.restarts: dict[Key, dict[str, int]] = {}
-        """By set, and by cause (`restarts.CAUSES`)."""
         self.change_to_ready = Histogram(SECONDS)
         """Seconds."""
         self._changes: dict[Key, tuple[str, int, float | None]] = {}
 
-    def restarted(self, key: Key, cause: str) -> None:
-        """Count a restart of a group of the set with that key."""
-        counts = self.restarts.setdefault(key, dict.fromkeys(restarts.CAUSES, 0))
-        counts[cause] = counts.get(cause, 0) + 1
-
-    def seen(self, key: Key, lws: Obj | None, now: float) -> None:
+    def seen(self, key: Key, obj: Obj | None, now: float) -> None:
         """Take in a set as a decision sees it, at `now` on a monotonic clock in seconds; None if it is gone.
 
         A change is a new generation, timed from when it is first seen until the status says of it that all groups are
         ready. What another process saw before this one is not timed, nor what a later change has overtaken.
         """
-        if lws is None:
+        if obj is None:
             self._changes.pop(key, None)
             return
-        uid, generation = uid_of(lws), generation_of(lws)
-        status = lws.get("status") or {}
+        uid, generation = uid_of(obj), generation_of(obj)
+        status = obj.get("status") or {}
         known = self._changes.get(key)
         if known is None or known[:2] != (uid, generation):
             is_new = status.get("observedGeneration", 0) < generation
@@ -50,10 +43,28 @@ class SetStats:
 
     def keep(self, keys: Collection[Key]) -> None:
         """Drop what is known of sets with other keys: they are gone."""
-        for key in [k for k in self.restarts if k not in keys]:
-            del self.restarts[key]
         for key in [k for k in self._changes if k not in keys]:
             del self._changes[key]
+
+
+class SetStats(ChangeTimes):
+    """What is counted of LeaderWorkerSets: how long changes took, and restarts by set and cause."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.restarts: dict[Key, dict[str, int]] = {}
+        """By set, and by cause (`restarts.CAUSES`)."""
+
+    def restarted(self, key: Key, cause: str) -> None:
+        """Count a restart of a group of the set with that key."""
+        counts = self.restarts.setdefault(key, dict.fromkeys(restarts.CAUSES, 0))
+        counts[cause] = counts.get(cause, 0) + 1
+
+    def keep(self, keys: Collection[Key]) -> None:
+        """Drop what is known of sets with other keys: they are gone."""
+        super().keep(keys)
+        for key in [k for k in self.restarts if k not in keys]:
+            del self.restarts[key]
 
 
 def _is_ready(status: Obj, generation: int) -> bool:
