@@ -4,7 +4,7 @@ revisions that become ready while others do not."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -49,11 +49,12 @@ async def ready_but(sets: DisaggregatedSets, *revisions: str, ending: str = "", 
         yield
 
 
-def whole_at_once(sets: DisaggregatedSets, size: int) -> None:
+def whole_at_once(sets: DisaggregatedSets, size: int, is_step: Callable[[Stand], bool]) -> None:
     """From now on the manager knows of the groups of all children at once, when all that are asked for are ready.
 
     No child has observed what was asked of it before that, and what is ready of such a child is not decided on: so the
-    steps of a rollout do not depend on which role is faster. `size` is the number of pods of each group.
+    steps of a rollout do not depend on which role is faster. `size` is the number of pods of each group; `is_step`
+    tells whether the manager is through with a step, or between two of its writes.
     """
     cluster, told = sets.cluster, dict[str, int]()
 
@@ -66,6 +67,7 @@ def whole_at_once(sets: DisaggregatedSets, size: int) -> None:
             children = await sets.children()
             if name not in children or generation_of(children[name]) != generation_of(said):
                 return {}
+            assert is_step(await stand_of(sets))
             pods = [pod for pod in await cluster.list(POD) if not is_deleting(pod)]
             assert len(pods) == size * sum(map(replicas_of, children.values()))
             assert all(is_true(pod, "Ready") for pod in pods)

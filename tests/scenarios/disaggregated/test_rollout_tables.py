@@ -13,7 +13,7 @@ from lwskit.runtime.objects import Obj
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.interceptors import Send, matching
 from tests.planner_cases import Rollout, rollouts
-from tests.scenarios.disaggregated.rollouts import Story, finished, newest, stand_of, whole_at_once
+from tests.scenarios.disaggregated.rollouts import Stand, Story, finished, newest, stand_of, whole_at_once
 from tests.scenarios.disaggregated.support import DisaggregatedSets, replicas_of, role, rolling
 
 ON_BOTH = ("r01", "r02", "r03", "r08", "r11", "r12", "r14", "r16", "r18", "r19", "r23", "r24", "r25", "r26", "r27")
@@ -47,12 +47,17 @@ async def play(cluster: TestCluster, sets: DisaggregatedSets, case: Rollout, for
     await sets.running(*roles_of(case, case.old, "img:v1", form))
     (old,) = await sets.revisions()
     before = await stand_of(sets)
-    whole_at_once(sets, form["size"])
+    steps = [(*step.old, *step.target) for step in case.steps]
+
+    def is_step(stand: Stand) -> bool:
+        new = next((counts for revision, counts in stand.items() if revision != old), {})
+        return tuple(side.get(name, 0) for side in (stand.get(old, {}), new) for name in case.roles) in steps
+
+    whole_at_once(sets, form["size"], is_step)
     async with cluster.observe(LEADER_WORKER_SET) as observer, cluster.kubelet.playing():
         await sets.set_roles(*roles_of(case, case.new, "img:v2", form))
         new = await newest(sets, old)
         await finished(sets, new)
-    steps = [(*step.old, *step.target) for step in case.steps]
     columns = [(revision, name) for revision in (old, new) for name in case.roles]
     Story.of(observer, before).follows(steps, columns)
     await sets.has_event("RollingUpdateCompleted", f"Completed rolling update to revision {new}")
