@@ -47,11 +47,11 @@ def test_both_say_the_same(drawn: tuple[Slice, Vector]) -> None:
     """50 §8.3: for any slice and any counts, safe in one is safe in the other."""
     found, left = drawn
     active, parked, target = old(found.active), tuple(map(old, found.parked)), found.target
-    none = (0,) * len(left)
+    none, schedulable = (0,) * len(left), (False,) * len(left)
     state = RolloutState(
         active,
         parked,
-        TargetRevision(target.required, target.spec, target.raw, target.committed, found.desired, ()),
+        TargetRevision(target.required, target.spec, target.raw, target.committed, found.desired, schedulable),
         baseline(active, parked),
         none,
         found.unavailable,

@@ -10,14 +10,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from math import floor
 
+from lwskit.disaggregated.planner import sound
 from lwskit.disaggregated.planner.state import Flags, OldRevision, RolloutState, Step, TargetRevision, Vector
 
 
 def violations(state: RolloutState, step: Step, roles: Sequence[str] = ()) -> list[str]:
     """What a step would break, a sentence each; nothing for a step that may be taken.
 
-    `roles` are the names that sentences use, in the order of the vectors. Specification: 50 §7.4 item 6.
+    `roles` are the names that sentences use, in the order of the vectors. Raises DecisionError for what is no state or
+    no step, and for names of another number of roles. Specification: 50 §7.4 item 6.
     """
+    sound.require_type(state, RolloutState, "the state")
+    sound.require_type(step, Step, "the step")
+    if roles and len(roles) != len(state.active.spec):
+        sound.refuse("the names of roles", [*roles], f"those of the {len(state.active.spec)} roles of the state")
     return list(_Judge(state, step, roles).sentences())
 
 

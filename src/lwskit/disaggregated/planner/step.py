@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lwskit.disaggregated.planner import sound
 from lwskit.disaggregated.planner.safety import floors
 from lwskit.disaggregated.planner.sides import (
     drained,
@@ -22,8 +23,10 @@ def next_step(state: RolloutState) -> Step | None:
     """The step to take now, None while nothing may change.
 
     First what the limits allow, drain and growth together; only if that is nothing, one group too many
-    (`bootstrap_surge`), and last one group too few (`availability_fallback`). Specification: 50 §8.6.
+    (`bootstrap_surge`), and last one group too few (`availability_fallback`). Raises DecisionError for what is no
+    state. Specification: 50 §8.6.
     """
+    sound.require_type(state, RolloutState, "the state")
     spec, target = state.active.spec, state.target.spec
     old, new = drained(state, state.max_unavailable), grown(state, state.max_surge, phase(state))
     if state.advances and old == spec:
