@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,6 +96,35 @@ def test_what_is_shared_out_is_all_of_it(wanted: dict[str, int], total: int) -> 
     assert found.keys() == wanted.keys()
     short = [name for name in sorted(wanted) if found[name] < wanted[name]]
     assert all(found[name] == 0 for name in wanted if short and name > short[0])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "total", "said"),
+    [
+        ({}, 3, "3 groups are to be shared out among no sub-roles; name one at least"),
+        ({"a": 1}, -1, "-1 groups are to be shared out; it must be a whole number, 0 or more"),
+        ({"a": 1}, "3", "'3' groups are to be shared out; it must be a whole number, 0 or more"),
+        ({"a": -1}, 3, "sub-role 'a' is to have -1 groups; a name is a text, and a count a whole number, 0 or more"),
+        ({"a": "x"}, 3, "sub-role 'a' is to have 'x' groups; "),
+        ({"a": True}, 3, "sub-role 'a' is to have True groups; "),
+        ({1: 1}, 3, "sub-role 1 is to have 1 groups; "),
+        (["a"], 3, "['a'] are no counts of sub-roles; it must be a mapping from names to numbers"),
+    ],
+)
+def test_what_are_no_counts_is_not_shared_out(wanted: Any, total: Any, said: str) -> None:
+    with pytest.raises(DecisionError) as refused:
+        tally.fitted(wanted, total)
+    assert str(refused.value).startswith(said)
+
+
+def test_nothing_is_shared_out_among_nobody() -> None:
+    assert tally.fitted({}, 0) == {}
+
+
+@pytest.mark.parametrize("counts", [{"a": 1.5}, {"a": None}, {None: 1}, {"a"}])
+def test_what_could_not_be_read_again_is_not_written(counts: Any) -> None:
+    with pytest.raises(DecisionError, match=r"a count a whole number|are no counts of sub-roles"):
+        tally.written(counts)
 
 
 def test_the_parts_of_a_child() -> None:

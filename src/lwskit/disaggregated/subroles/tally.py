@@ -94,18 +94,42 @@ def _read(text: str) -> tuple[Counts, str]:
     return MappingProxyType(found), ""
 
 
-def _short(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+def _short(value: object) -> str:
+    if isinstance(value, str):
+        return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _require(counts: Counts) -> None:
+    """Raises DecisionError for what is no mapping from names to whole numbers."""
+    if not isinstance(counts, Mapping):
+        raise DecisionError(f"{_short(counts)} are no counts of sub-roles; it must be a mapping from names to numbers")
+    for name, count in counts.items():
+        if not isinstance(name, str) or type(count) is not int or count < 0:
+            raise DecisionError(
+                f"sub-role {_short(name)} is to have {_short(count)} groups; a name is a text, and a count a whole "
+                "number, 0 or more"
+            )
 
 
 def written(counts: Counts) -> str:
-    """Counts as an annotation says them."""
+    """Counts as an annotation says them. Raises DecisionError for what are no counts."""
+    _require(counts)
     return json.dumps(dict(counts), sort_keys=True, separators=(",", ":"))
 
 
 def fitted(wanted: Counts, total: int) -> Counts:
     """`total` groups shared out where nothing says how: in the order of names each gets what is wanted of it while
-    there are any, and the first one what is left over (50 §13)."""
+    there are any, and the first one what is left over (50 §13).
+
+    Raises DecisionError for groups that there is no sub-role for, and for what are no counts.
+    """
+    _require(wanted)
+    if type(total) is not int or total < 0:
+        raise DecisionError(f"{_short(total)} groups are to be shared out; it must be a whole number, 0 or more")
+    if total and not wanted:
+        raise DecisionError(f"{total} groups are to be shared out among no sub-roles; name one at least")
     found: dict[str, int] = {}
     left = total
     for name in sorted(wanted):
