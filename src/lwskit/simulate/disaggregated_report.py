@@ -101,15 +101,15 @@ class Report:
         """The lowest capacity of each part, in whichever of the slices that the set is to have it is lowest.
 
         What has no group before the first step has no capacity to lose: a new slice, a new role. Parts that have none
-        anywhere are left out.
+        anywhere are left out; one that is told of no more has none left.
         """
         found: dict[Part, Lowest] = {}
         slices = {place.slice for place in self.desired}
+        had = [p for p in (self.before.counts if self.before else ()) if p.slice in slices and self._had(p)]
         for number, moment in enumerate(self.moments):
-            for place, count in moment.counts.items():
-                if place.slice not in slices or not self._had(place):
-                    continue
-                one = Lowest(count.ready, self.desired.get(place, 0), place.slice, number)
+            for place in had:
+                ready = moment.counts.get(place, NOTHING).ready
+                one = Lowest(ready, self.desired.get(place, 0), place.slice, number)
                 if place.part not in found or one.ready < found[place.part].ready:
                     found[place.part] = one
         return {part: found[part] for part in self.parts if part in found}

@@ -79,3 +79,30 @@ def test_groups_with_keys_stand_in_the_order_of_their_names() -> None:
     )
     (partition,) = world.snapshot().partitions.values()
     assert [group.name for group in partition.groups] == ["x-a", "x-b", "x-new-9", "x-new-12"]
+
+
+def test_what_ends_has_none_left_at_its_lowest() -> None:
+    """A sub-role that is told of no more, with its role or without it, has no ready group, as a role that ends."""
+    whole = {
+        names.SUBROLE_REPLICAS_ANNOTATION: '{"a":2,"b":1}',
+        names.INITIAL_SUBROLE_REPLICAS_ANNOTATION: '{"a":2,"b":1}',
+    }
+    ds = divided(chat(paced("prefill", 3), paced("decode", 1), paced("encode", 1)), a=2, b=1)
+    children = {
+        "prefill": child(ds, "prefill", 3, annotations={**whole, names.INITIAL_REPLICAS_ANNOTATION: "3"}),
+        **{name: child(ds, name, 1) for name in ("decode", "encode")},
+    }
+    there = objects(ds, children)
+    for number, pod in enumerate(o for o in there if o["kind"] == "Pod" and "-prefill-" in o["metadata"]["name"]):
+        pod["metadata"]["labels"][names.SUBROLE_LABEL] = "a" if number < 2 else "b"
+    assert lowest(ds, *there) == {"prefill/a": (2, 2), "prefill/b": (1, 1), "decode": (1, 1), "encode": (1, 1)}
+    one = divided(ds, a=3)
+    assert lowest(one, *there) == {"prefill/a": (2, 3), "decode": (1, 1), "encode": (1, 1), "prefill/b": (0, 0)}
+    none = copy.deepcopy(ds)
+    none["spec"]["roles"] = ds["spec"]["roles"][1:2]
+    assert lowest(none, *there) == {"decode": (1, 1), "encode": (0, 0), "prefill/a": (0, 0), "prefill/b": (0, 0)}
+
+
+def lowest(new: Obj, *objects: Obj) -> dict[str, tuple[int, int]]:
+    """The fewest ready groups of each part, and how many are wanted."""
+    return {str(part): (low.ready, low.wanted) for part, low in planned(new, *objects).lowest.items()}
