@@ -143,12 +143,15 @@ class _Explaining:
             text = f"{names.SCALER_KIND} {name} belongs to {owner_name(there[name])}, not to this set, which needs it."
             advice = (f"delete that scaler, or rename role {part}; the manager makes its own at once",)
             return self._said(State.BLOCKED, "scaler-conflict", begin, text, waits="the scaler's name", advice=advice)
+        too_large = found.targets.too_large
         for part in found.targets.unresolved:
             name = scaling.name_of(self.family.name, part)
-            if name in there:
+            if name in there and part.role not in too_large:
                 text = f"{names.SCALER_KIND} {name} is being deleted; the manager makes a new one when it is gone."
                 return self._said(State.PROGRESSING, "scaler-deleting", begin, text, waits="the scaler to be gone")
-        return self._said(State.BLOCKED, "unresolved", begin, "Its sub-roles ask for more groups than a set can have.")
+        told = [f"{upper(sentence)}." for sentence in (*map(scaling.said_of_sum, too_large.items()), *found.faults)]
+        advice = tuple(f"ask for fewer in role {role}" for role in too_large)
+        return self._said(State.BLOCKED, "unresolved", begin, *told, advice=advice)
 
     def _foreign(self, decision: Pass) -> SetExplanation | None:
         """A LeaderWorkerSet of somebody else in the place of a child, or another reason why a slice fails."""

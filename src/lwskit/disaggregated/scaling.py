@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lwskit.api import disaggregated_names as names
-from lwskit.api.names import INT32_MAX
+from lwskit.api.names import INT32_MAX, MAX_REPLICAS
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET, ROLE_SCALER
 from lwskit.disaggregated.model import Child, Part
 from lwskit.disaggregated.scene import Targets
@@ -118,6 +118,12 @@ def targets(spec: SetSpec, counts: Mapping[Part, int]) -> Targets:
         elif not missing:
             unresolved.append(Part(role.name))
     return Targets(parts, roles, tuple(unresolved))
+
+
+def said_of_sum(too_large: tuple[str, int]) -> str:
+    """Why a role of `Targets.too_large` has no count."""
+    role, count = too_large
+    return f"the sub-roles of role {role} ask for {count} groups, and a LeaderWorkerSet may have {MAX_REPLICAS} at most"
 
 
 def _count(role: Role, part: Part, counts: Mapping[Part, int]) -> int | None:

@@ -35,6 +35,12 @@ class Targets:
         """The counts of a role's sub-roles by name; empty for a role without."""
         return {part.subrole: count for part, count in self.parts.items() if part.role == role and part.subrole}
 
+    @property
+    def too_large(self) -> dict[str, int]:
+        """The roles that are unresolved though each of their sub-roles has a count, and the sum of those."""
+        roles = (part.role for part in self.unresolved if not part.subrole)
+        return {role: sum(counts.values()) for role in roles if (counts := self.of_subroles(role))}
+
 
 @dataclass(frozen=True, slots=True)
 class Scene:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from lwskit.api import disaggregated_names, names
 from lwskit.backends.registry import Backends
+from lwskit.disaggregated import scaling
 from lwskit.disaggregated.children import name_of, refusal
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET
 from lwskit.doctor import findings
@@ -49,7 +50,12 @@ class Serving:
             text = f"is at generation {wanted}, of which the manager has acted on {seen or 'none'}"
             hint = "see whether the manager runs, and what it logs of the set"
             yield found(findings.NOT_OBSERVED, DISAGGREGATED_SET, known.ds, text, hint, passes=True)
-        waiting = [str(part) for part in known.unresolved if part not in known.conflicts]
+        for role in known.too_large.items():
+            text = f"cannot be acted on: {scaling.said_of_sum(role)}, so that the manager changes no group of it"
+            hint = f"ask for fewer in role {role[0]}"
+            yield found(findings.UNDECIDABLE, DISAGGREGATED_SET, known.ds, text, hint, about=role[0])
+        missing = (part for part in known.unresolved if part.role not in known.too_large)
+        waiting = [str(part) for part in missing if part not in known.conflicts]
         if waiting:
             text = f"has no scaler for {', '.join(waiting)}, so that the manager changes no group of it"
             hint = f"see what keeps the scaler: `kubectl -n {known.ds['metadata']['namespace']} get {_SCALERS}`"

@@ -30,6 +30,8 @@ class Facts:
     wanted: Mapping[str, int] = field(default_factory=dict)
     """Groups of each role in a slice, without those roles of which that is not known."""
     unresolved: tuple[Part, ...] = ()
+    too_large: Mapping[str, int] = field(default_factory=dict)
+    """The roles among those whose sub-roles ask for more groups than there may be, and for how many."""
     scalers: Mapping[str, Part] = field(default_factory=dict)
     """The parts that have scalers, by their scaler's name."""
     conflicts: tuple[Part, ...] = ()
@@ -101,6 +103,7 @@ def _of(ward: Ward, ds: Obj, mine: tuple[Child, ...]) -> Facts:
         revision=current.revision,
         wanted=found.targets.roles,
         unresolved=() if ROLE_SCALER in ward.unread or is_deleting(ds) else found.targets.unresolved,
+        too_large=found.targets.too_large,
         scalers=wanted,
         conflicts=found.foreign,
     )

@@ -229,13 +229,7 @@ def _outages(report: Report) -> Iterator[Notice]:
 
 
 def _about_end(play: Play, report: Report, targets: Targets, chosen: str) -> Iterator[Notice]:
-    if targets.unresolved:
-        listed = ", ".join(str(part) for part in targets.unresolved)
-        yield Notice(
-            UNRESOLVED,
-            f"{listed}: the scaler cannot be had, so that the manager changes no group of the set",
-            ("free the scaler's name, or make the role Static",),
-        )
+    yield from _about_unresolved(targets)
     if len(report.steps) >= ENOUGH:
         yield Notice(CUT_OFF, f"the plan is cut off after {ENOUGH} steps")
         return
@@ -252,6 +246,19 @@ def _about_end(play: Play, report: Report, targets: Targets, chosen: str) -> Ite
     if waiting:
         text += f"; not ready, and not expected to be: {', '.join(waiting)}"
     yield Notice(WAITS, text)
+
+
+def _about_unresolved(targets: Targets) -> Iterator[Notice]:
+    """Parts without a count: their scaler cannot be had, or the sum of a role's sub-roles is too large."""
+    nothing = "so that the manager changes no group of the set"
+    too_large = targets.too_large
+    for role in too_large.items():
+        hint = f"ask for fewer in role {role[0]}"
+        yield Notice(UNRESOLVED, f"{scaling.said_of_sum(role)}, {nothing}", (hint,))
+    lacking = [str(part) for part in targets.unresolved if part.role not in too_large]
+    if lacking:
+        text = f"{', '.join(lacking)}: the scaler cannot be had, {nothing}"
+        yield Notice(UNRESOLVED, text, ("free the scaler's name, or make the role Static",))
 
 
 def _about_refused(refused: Sequence[Refused]) -> Iterator[Notice]:

@@ -222,6 +222,25 @@ def test_a_scaler_that_goes() -> None:
     assert (found.state, found.cause) == (State.PROGRESSING, "scaler-deleting")
 
 
+def test_sub_roles_that_ask_for_more_than_there_may_be() -> None:
+    ds = chat({**role("prefill"), "subRoles": [{"name": name, "replicas": 2**31 - 1} for name in "ab"]})
+    found = explained(ds)
+    assert (found.state, found.cause) == (State.BLOCKED, "unresolved")
+    assert (
+        "The sub-roles of role prefill ask for 4294967294 groups, and a LeaderWorkerSet may have 1000000 at most."
+        in (found.paragraph)
+    )
+    assert found.advice == ("ask for fewer in role prefill",)
+
+
+def test_a_part_whose_present_count_cannot_be_read_gets_no_scaler() -> None:
+    ds = chat({**role("prefill"), "subRoles": [{"name": "a", "scaling": {"mode": "External"}}]})
+    broken = child(ds, "prefill", 1, annotations={names.SUBROLE_REPLICAS_ANNOTATION: "{}"})
+    found = explained(*objects(ds, {"prefill": broken}))
+    assert (found.state, found.cause, found.advice) == (State.BLOCKED, "unresolved", ())
+    assert f"Role prefill/a gets no scaler: annotation {names.SUBROLE_REPLICAS_ANNOTATION} of" in found.paragraph
+
+
 def test_a_manager_that_is_behind() -> None:
     ds = pair(2, 1)
     ds["status"]["observedGeneration"] = 2

@@ -95,6 +95,17 @@ def test_what_a_scaler_asks_for() -> None:
     assert found(ds, prefill, idle, unread=[ROLE_SCALER]) == []
 
 
+def test_sub_roles_that_ask_for_more_than_there_may_be() -> None:
+    ds = chat({**role("prefill"), "subRoles": [{"name": name, "replicas": 2**31 - 1} for name in "ab"]})
+    finding = only(ds)
+    assert (finding.code, finding.about, finding.passes) == (findings.UNDECIDABLE, "prefill", False)
+    assert finding.message == (
+        "cannot be acted on: the sub-roles of role prefill ask for 4294967294 groups, and a LeaderWorkerSet may have "
+        "1000000 at most, so that the manager changes no group of it"
+    )
+    assert finding.hint == "ask for fewer in role prefill"
+
+
 def test_a_scaler_that_cannot_be_made_yet() -> None:
     ds = chat(role("prefill"), external("decode"))
     going = scaler(ds, "decode")

@@ -12,6 +12,7 @@ from lwskit.simulate.disaggregated_edit import Verdict
 from lwskit.simulate.disaggregated_world import Group, World, Write
 from lwskit.simulate.report import Outcome
 from tests.unit.doctor.patients import chat, child
+from tests.unit.doctor.test_children import external, scaler
 from tests.unit.groups.small_cluster import NOW
 from tests.unit.simulate.families import objects, paced, planned
 
@@ -106,3 +107,28 @@ def test_what_ends_has_none_left_at_its_lowest() -> None:
 def lowest(new: Obj, *objects: Obj) -> dict[str, tuple[int, int]]:
     """The fewest ready groups of each part, and how many are wanted."""
     return {str(part): (low.ready, low.wanted) for part, low in planned(new, *objects).lowest.items()}
+
+
+def test_a_sum_that_no_set_can_have_is_no_matter_of_the_scaler() -> None:
+    ds = divided(chat(paced("prefill", 1)), a=2**31 - 1)
+    ds["spec"]["roles"][0]["subRoles"].append({"name": "b", "scaling": {"mode": "External"}})
+    report = planned(ds)
+    assert [(n.code, n.message, n.hints) for n in report.notices] == [
+        (
+            "unresolved",
+            "the sub-roles of role prefill ask for 2147483648 groups, and a LeaderWorkerSet may have 1000000 at most, "
+            "so that the manager changes no group of the set",
+            ("ask for fewer in role prefill",),
+        )
+    ]
+
+
+def test_beside_it_a_scaler_that_cannot_be_had_is_told_of() -> None:
+    ds = divided(chat(paced("prefill", 1), external("decode")), a=2**31 - 1, b=1)
+    foreign = scaler(ds, "decode")
+    foreign["metadata"]["ownerReferences"] = []
+    told = [n.message for n in planned(ds, foreign).notices]
+    assert [text.partition(" ask")[0] for text in told] == [
+        "the sub-roles of role prefill",
+        "decode: the scaler cannot be had, so that the manager changes no group of the set",
+    ]
