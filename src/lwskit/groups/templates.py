@@ -74,7 +74,8 @@ def _hashed(template: Obj, subdomain: str, size: int) -> Obj:
     makes a leader ready no sooner than its group."""
     metadata = template["metadata"]
     notes = {**metadata["annotations"], names.GROUP_IDENTITY_ANNOTATION: names.IDENTITY_HASH}
-    pod = {**template["spec"], "subdomain": subdomain}
+    # The schema lets a template be without a spec; the API server then says so of the workload.
+    pod = {**(template.get("spec") or {}), "subdomain": subdomain}
     gates = [*(pod.get("readinessGates") or ())]
     if size > 1 and all(gate.get("conditionType") != names.GROUP_READY_GATE for gate in gates):
         pod["readinessGates"] = [*gates, {"conditionType": names.GROUP_READY_GATE}]
@@ -173,8 +174,8 @@ def _template(template: Mapping[str, Any], labels: Mapping[str, str], annotation
 def _placed(template: Obj, node_selector: Mapping[str, str] | None) -> Obj:
     if not node_selector:
         return template
-    merged = {**(template["spec"].get("nodeSelector") or {}), **node_selector}
-    return {**template, "spec": {**template["spec"], "nodeSelector": merged}}
+    pod = template.get("spec") or {}
+    return {**template, "spec": {**pod, "nodeSelector": {**(pod.get("nodeSelector") or {}), **node_selector}}}
 
 
 def _group_annotations(live: Obj, group_lws: Obj) -> dict[str, str]:

@@ -275,7 +275,7 @@ class Fleet:
                     "annotations": dict(meta.get("annotations") or {}),
                     "ownerReferences": [controller_reference(one, REPLICA_SET)],
                 },
-                "spec": {k: v for k, v in template["spec"].items() if k != "nodeName"},
+                "spec": {k: v for k, v in (template.get("spec") or {}).items() if k != "nodeName"},
                 "status": {"phase": "Pending"},
             }
         )

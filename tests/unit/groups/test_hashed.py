@@ -68,6 +68,14 @@ def test_a_new_set() -> None:
     assert plan.result == Result()
 
 
+def test_a_template_without_a_spec_is_left_to_the_api_server() -> None:
+    """The schema allows it, and a set in Ordinal mode is refused its StatefulSet."""
+    lws = hash_lws()
+    lws["spec"]["leaderWorkerTemplate"]["workerTemplate"] = {}
+    (apply,) = (a for a in decide(lws).actions if isinstance(a, Apply))
+    assert apply.obj["spec"]["template"]["spec"].keys() == {"subdomain", "readinessGates"}
+
+
 @pytest.mark.parametrize("reason", ["deleting", "gone", "workload"])
 def test_nothing_is_done(reason: str) -> None:
     """30 §18 line 8: a Deployment that is being deleted is waited for; a set that goes is left alone."""
