@@ -34,7 +34,7 @@ def in_dump(objects: Sequence[Obj], path: str, manifest: Obj, order: str, now: d
     report = _offline(family, manifest, order, now)
     if family.ds is not None:
         return report
-    there = observed.names_in(objects, family.namespace, names.KIND)
+    there = observed.names_in(objects, family.namespace, DISAGGREGATED_SET)
     error = observed.unknown(family.name, family.namespace, there, path, names.KIND)
     return replace(report, notices=(Notice("not-in-dump", str(error)), *report.notices))
 

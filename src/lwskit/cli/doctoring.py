@@ -11,10 +11,11 @@ from lwskit.doctor.serving import needed
 from lwskit.doctor.ward import KINDS, ward_of
 from lwskit.groups import spec
 from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.groups.scene import is_event
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import RealClock
 from lwskit.runtime.errors import ConfigurationError
-from lwskit.runtime.kinds import EVENT, Kind
+from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import Obj, controller_of, is_of
 
 
@@ -29,7 +30,7 @@ def from_dump(path: str, namespace: str | None) -> Report:
         where = f" in namespace {namespace!r}" if namespace is not None else ""
         raise ConfigurationError(f"{path} has nothing that the doctor looks at{where}, only {kinds}")
     missing, unread = _missing(objects, path)
-    blind = "" if any(o["kind"] == EVENT.kind for o in objects) else "there are no events in the dump"
+    blind = "" if any(map(is_event, objects)) else "there are no events in the dump"
     return examine(ward_of(objects, now, missing, blind), registry.find(), unread)
 
 

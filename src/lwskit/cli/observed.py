@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 
-from lwskit.api import disaggregated_names, names
+from lwskit.api import names
 from lwskit.backends.registry import Backends
-from lwskit.cli import manifests
+from lwskit.cli import dumped, manifests
+from lwskit.disaggregated.kinds import DISAGGREGATED_SET, ROLE_SCALER
 from lwskit.groups import scene as scenes
 from lwskit.groups import spec
 from lwskit.groups.kinds import LEADER_WORKER_SET
@@ -32,11 +33,11 @@ from lwskit.runtime.kinds import (
     Kind,
 )
 from lwskit.runtime.objects import Obj, is_of
+from lwskit.runtime.typed import DecodeError, MissingError
 
 _DEFAULT_NAMESPACE = "default"
-_INNER = {names.KIND: "leaderWorkerTemplate", disaggregated_names.KIND: "roles"}
-"""What the specs of our own kinds cannot be without."""
-_READ = (*_INNER, disaggregated_names.SCALER_KIND, *(k.kind for k in (STATEFUL_SET, DEPLOYMENT, REPLICA_SET, POD)))
+_DUMP = "a dump is what kubectl get -o yaml prints"
+_READ = (LEADER_WORKER_SET, DISAGGREGATED_SET, ROLE_SCALER, STATEFUL_SET, DEPLOYMENT, REPLICA_SET, POD)
 """Kinds whose spec is looked into."""
 
 
@@ -61,34 +62,30 @@ def read_dump(path: str) -> list[Obj]:
 
     A List without items is what `kubectl get` prints of a namespace that has nothing.
     """
-    objects = manifests.read(path, may_be_empty=True)
-    for obj in objects:
-        if obj["kind"] != NODE.kind:
-            obj["metadata"].setdefault("namespace", _DEFAULT_NAMESPACE)
-        _check(obj, path)
-    return objects
+    return [_checked(obj, path) for obj in manifests.read(path, may_be_empty=True)]
 
 
-def _check(obj: Obj, path: str) -> None:
-    """Refuse what no cluster can have given out. Raises ConfigurationError."""
-    if obj["kind"] not in _READ:
-        return
+def _checked(obj: Obj, path: str) -> Obj:
+    """The object as a cluster gives it out. Raises ConfigurationError for what none can have given out."""
     what = f"{path}: {obj['kind']} {obj['metadata']['name']}"
-    spec = obj.get("spec")
-    if not isinstance(spec, dict):
-        raise ConfigurationError(f"{what} has no spec; a dump is what kubectl get -o yaml prints")
-    inner = _INNER.get(obj["kind"], "")
-    if inner and not isinstance(spec.get(inner), dict | list):
-        raise ConfigurationError(f"{what} has no spec.{inner}; a dump is what kubectl get -o yaml prints")
-    if not isinstance(obj["metadata"].get("uid"), str):
-        raise ConfigurationError(f"{what} has no metadata.uid; a dump is what kubectl get -o yaml prints, no manifest")
+    try:
+        obj = dumped.conformed(obj)
+    except MissingError as error:
+        raise ConfigurationError(f"{what} has no {error.path}; {_DUMP}") from error
+    except DecodeError as error:
+        raise ConfigurationError(f"{what}: {error}; {_DUMP}") from error
+    if not is_of(obj, NODE):
+        obj["metadata"].setdefault("namespace", _DEFAULT_NAMESPACE)
+    if any(is_of(obj, kind) for kind in _READ) and "uid" not in obj["metadata"]:
+        raise ConfigurationError(f"{what} has no metadata.uid; {_DUMP}, no manifest")
+    return obj
 
 
 def scene_of(objects: Iterable[Obj], namespace: str, name: str, backends: Backends) -> Scene:
     """The scene of one set in a dump."""
     known = list(objects)
-    blind = "" if any(o["kind"] == EVENT.kind for o in known) else "there are no events in the dump"
-    mine = (o for o in known if o["kind"] == names.KIND and _is_named(o, namespace, name))
+    blind = "" if any(map(scenes.is_event, known)) else "there are no events in the dump"
+    mine = (o for o in known if is_of(o, LEADER_WORKER_SET) and _is_named(o, namespace, name))
     scene = scenes.of(known, namespace, name, backends.leaders_of(next(mine, None)), backends.workers)
     return replace(scene, blind=blind)
 
@@ -126,9 +123,9 @@ def time_of(objects: Iterable[Obj]) -> datetime | None:
 
 def _times(obj: Obj) -> Iterator[str]:
     yield obj["metadata"].get("creationTimestamp") or ""
-    if obj["kind"] == EVENT.kind:
+    if scenes.is_event(obj):
         yield scenes.happening(obj).time
-    elif obj["kind"] in _READ:
+    elif any(is_of(obj, kind) for kind in _READ):
         for condition in (obj.get("status") or {}).get("conditions") or ():
             yield condition.get("lastTransitionTime") or ""
 
@@ -196,9 +193,9 @@ async def names_on(client: Client, namespace: str, kind: Kind = LEADER_WORKER_SE
     return [o["metadata"]["name"] for o in await client.list_all(kind, namespace)]
 
 
-def names_in(objects: Iterable[Obj], namespace: str, kind: str = names.KIND) -> list[str]:
+def names_in(objects: Iterable[Obj], namespace: str, kind: Kind = LEADER_WORKER_SET) -> list[str]:
     """The names of the sets of a kind and a namespace in a dump."""
-    return [o["metadata"]["name"] for o in objects if o["kind"] == kind and o["metadata"]["namespace"] == namespace]
+    return [o["metadata"]["name"] for o in objects if is_of(o, kind) and o["metadata"]["namespace"] == namespace]
 
 
 def unknown(name: str, namespace: str, there: Sequence[str], where: str, kind: str = names.KIND) -> ConfigurationError:

@@ -99,7 +99,9 @@ def _missing(objects: Sequence[Obj], path: str, scene: Scene) -> Notice:
     """That a dump has no such set, which may be meant or not."""
     error = observed.unknown(scene.name, scene.namespace, observed.names_in(objects, scene.namespace), path)
     elsewhere = sorted(
-        o["metadata"]["namespace"] for o in objects if o["kind"] == names.KIND and o["metadata"]["name"] == scene.name
+        o["metadata"]["namespace"]
+        for o in objects
+        if is_of(o, LEADER_WORKER_SET) and o["metadata"]["name"] == scene.name
     )
     hints = (f"namespace {', '.join(elsewhere)} has one: say with -n where the set is",) if elsewhere else ()
     return Notice("not-in-dump", str(error), hints)

@@ -24,7 +24,7 @@ from lwskit.groups.identity import is_leader
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.pool import group_name
 from lwskit.groups.ports import LeaderBackend, WorkerBackend
-from lwskit.groups.scene import Happening, Scene, happening
+from lwskit.groups.scene import Happening, Scene, happening, is_event
 from lwskit.groups.scene import of as scene_of
 from lwskit.runtime.objects import (
     Obj,
@@ -160,7 +160,7 @@ def of(
     )
     met = {id(o) for o in (*children, *scalers)}
     belongings = Belongings(o for o in objects if o["metadata"].get("namespace") in (None, "", namespace))
-    events = sorted((happening(o) for o in here if o.get("kind") == "Event"), key=lambda h: h.time)
+    events = sorted(map(happening, filter(is_event, here)), key=lambda h: h.time)
     return Family(
         namespace=namespace,
         name=name,

@@ -15,7 +15,6 @@ from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import (
     CONTROLLER_REVISION,
     DEPLOYMENT,
-    EVENT,
     POD,
     REPLICA_SET,
     SERVICE,
@@ -95,7 +94,7 @@ def ward_of(objects: Iterable[Obj], now: datetime, unread: Iterable[Kind] = (), 
         if kind is not None:
             ward.by_kind.setdefault(kind, []).append(obj)
             ward.places[kind, meta["namespace"], meta["name"]] = obj
-        elif obj.get("kind") == EVENT.kind:
+        elif scene.is_event(obj):
             told = scene.happening(obj)
             if told.kind == DISAGGREGATED_SET.kind:
                 ward.events.setdefault((meta.get("namespace", ""), told.name), []).append(told)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from lwskit.groups import ownership, scene
 from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.groups.scene import is_event
 from lwskit.runtime.kinds import DEPLOYMENT, NODE, SERVICE, STATEFUL_SET
 from lwskit.runtime.objects import Obj, is_of
 
@@ -25,7 +26,7 @@ class Belongings:
         sets: set[tuple[str, str]] = set()
         for obj in objects:
             meta = obj["metadata"]
-            if obj.get("kind") == "Event":
+            if is_event(obj):
                 events.append(obj)
             elif is_of(obj, NODE):
                 self._nodes.append(obj)

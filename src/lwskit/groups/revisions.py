@@ -157,11 +157,11 @@ def with_revision(lws: Obj, revision: Mapping[str, Any]) -> Obj:
     recorded = (revision.get("data") or {}).get("spec") or {}
     live = lws["spec"]
     spec = dict(live)
-    if "leaderWorkerTemplate" in recorded:
+    if recorded.get("leaderWorkerTemplate") is not None:
         old = {n: v for n, v in recorded["leaderWorkerTemplate"].items() if n != "$patch" and n not in LIVE_FIELDS}
         kept = {n: v for n, v in live["leaderWorkerTemplate"].items() if n in LIVE_FIELDS}
         spec["leaderWorkerTemplate"] = old | kept
-    if "networkConfig" in recorded:
+    if recorded.get("networkConfig") is not None:
         spec["networkConfig"] = {n: v for n, v in recorded["networkConfig"].items() if n != "$patch"}
     return {**lws, "spec": spec}
 

@@ -14,7 +14,7 @@ from lwskit.groups.model import SetSnapshot, SetState
 from lwskit.groups.pool import GroupPool
 from lwskit.groups.poolstate import NO_POOL, PoolState
 from lwskit.groups.ports import LeaderBackend, WorkerBackend
-from lwskit.runtime.kinds import CONTROLLER_REVISION, NODE, POD, SERVICE
+from lwskit.runtime.kinds import CONTROLLER_REVISION, EVENT, NODE, POD, SERVICE
 from lwskit.runtime.objects import Key, Obj, controller_of, group_of, is_of, key_of, uid_of
 
 _EVENT_GROUPS = ("", "events.k8s.io")
@@ -137,7 +137,7 @@ def of(objects: Iterable[Obj], namespace: str, name: str, leaders: LeaderBackend
             found["revisions"].append(obj)
         elif is_of(obj, SERVICE) and (mine or meta["name"] == name):
             found["services"].append(obj)
-        elif obj.get("kind") == "Event" and group_of(obj.get("apiVersion", "")) in _EVENT_GROUPS:
+        elif is_event(obj):
             happenings.append(happening(obj))
     happenings.sort(key=lambda h: h.time)
     return Scene(
@@ -173,6 +173,11 @@ def moment(text: str) -> datetime | None:
     except ValueError:
         return None
     return found.astimezone(UTC) if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def is_event(obj: Obj) -> bool:
+    """Whether an object is an event, of either API group."""
+    return obj.get("kind") == EVENT.kind and group_of(obj.get("apiVersion", "")) in _EVENT_GROUPS
 
 
 def happening(event: Obj) -> Happening:

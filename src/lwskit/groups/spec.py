@@ -89,7 +89,7 @@ def _rolling(lws: _Set) -> Obj:
 
 def partition(lws: _Set) -> int:
     """The user's partition: groups below it keep their revision."""
-    return _rolling(lws).get("partition") or names.DEFAULT_PARTITION
+    return max(0, _rolling(lws).get("partition") or names.DEFAULT_PARTITION)
 
 
 def rolling_update(lws: _Set) -> tuple[int | str, int | str]:

@@ -27,12 +27,13 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from lwskit.runtime import quantity
@@ -65,6 +66,10 @@ class DecodeError(ValueError):
     def __init__(self, path: str, message: str) -> None:
         super().__init__(f"{path or 'object'}: {message}")
         self.path = path
+
+
+class MissingError(DecodeError):
+    """A field without which an object is not to be read is not there; `path` is the field's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +295,50 @@ class TypeTable:
         if ref.pointer or ref.shape in ("list", "map", "any"):
             return None
         return self.encode(ref.name, None) if ref.shape == "struct" else _ZEROS[ref.name]
+
+    def conform(
+        self, type_name: str, value: Any, path: str = "", needed: Mapping[str, Sequence[str]] = MappingProxyType({})
+    ) -> dict[str, Any]:
+        """An object of a struct type as it is, for those who read it without looking at the type of each value.
+
+        Other than `encode` it keeps unknown and empty fields, and quantities and times as they are spelled. Null in a
+        field counts as its absence, and `2.0` is a whole number. The argument is not changed; `path` is put before
+        paths in errors, and `needed` has by type the fields that may not be absent. Raises DecodeError for a value of
+        another type, MissingError for one that is absent, KeyError for a type that the table does not have.
+        """
+        return self._conform(TypeRef("struct", type_name), value, path, needed)
+
+    def _conform(self, ref: TypeRef, value: Any, path: str, needed: Mapping[str, Sequence[str]]) -> Any:
+        match ref.shape:
+            case "any":
+                return value
+            case "scalar":
+                read = _scalar(ref.name, value, path)
+                return read if isinstance(read, int) else value
+            case "list":
+                if not isinstance(value, list):
+                    raise DecodeError(path, f"must be a list, not {_shown(value)}")
+                assert ref.element is not None
+                return [self._conform(ref.element, item, f"{path}[{i}]", needed) for i, item in enumerate(value)]
+        if not isinstance(value, Mapping):
+            raise DecodeError(path, f"must be an object, not {_shown(value)}")
+        out: dict[str, Any] = {}
+        if ref.element is not None:
+            for key, item in value.items():
+                if item is not None:
+                    out[key] = self._conform(ref.element, item, f"{path}[{key}]", needed)
+            return out
+        fields, prefix = self.fields(ref.name), f"{path}." if path else ""
+        for key, item in value.items():
+            field = fields.get(key)
+            if field is None:
+                out[key] = item
+            elif item is not None:
+                out[key] = self._conform(field.type, item, prefix + key, needed)
+        for key in needed.get(ref.name, ()):
+            if key not in out:
+                raise MissingError(prefix + key, "must not be missing")
+        return out
 
     def unknown(self, type_name: str, value: Any, path: str = "") -> list[str]:
         """The paths of fields of an object that its type does not have, in the object's order.

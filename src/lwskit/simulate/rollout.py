@@ -206,7 +206,8 @@ class Rollout:
 
     def _max_unavailable(self) -> int:
         assert self.workload is not None
-        return self.workload["spec"]["updateStrategy"]["rollingUpdate"].get("maxUnavailable", 1)
+        rolling = (self.workload["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
+        return rolling.get("maxUnavailable", 1)
 
     def _decide(self) -> tuple[str, tuple[str, ...]]:
         """Decide once and carry it out; the reason, and the notes of the events."""

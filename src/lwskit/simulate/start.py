@@ -106,7 +106,10 @@ def observe(scene: Scene, leaders: LeaderBackend, workers: WorkerBackend, now: d
     groups: dict[int, Group] = {}
     by_leader = {(controller_of(w) or {}).get("uid", ""): w for w in scene.workers}
     for pod in pods:
-        ordinal = parse_ordinal(pod["metadata"]["name"])[1]
+        parent, ordinal = parse_ordinal(pod["metadata"]["name"])
+        if parent != scene.name or ordinal < 0:
+            # Whoever made it, the StatefulSet did not.
+            continue
         found = by_leader.get(uid_of(pod))
         group = _group(pod, lws, found, workers)
         known.keys.setdefault(group.template, group.key)

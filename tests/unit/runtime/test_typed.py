@@ -197,3 +197,62 @@ def test_fields_come_in_the_tables_order_and_the_keys_of_maps_sorted() -> None:
     assert json.dumps(types.encode("Outer", given)) == json.dumps(
         {"z": "last", "labels": {"c": "2", "d": "1"}, "a": {"y": 3, "b": {"1": {"y": 2}, "2": {"y": 1}}}}
     )
+
+
+def test_an_object_that_conforms_stays_as_it_is() -> None:
+    given = {
+        "text": "",
+        "number": 3,
+        "parts": [{"name": "", "tomorrow": None}],
+        "amounts": {"cpu": "1000m"},
+        "made": "2026-10-20T12:00:00+02:00",
+        "port": "http",
+        "raw": {"x": [None, 1.0]},
+        "tomorrow": [None],
+    }
+    before = copy.deepcopy(given)
+    assert TABLE.conform("Thing", given) == given == before
+
+
+def test_nulls_are_absent_and_whole_numbers_are_whole() -> None:
+    given = {
+        "text": None,
+        "labels": {"a": None, "b": ""},
+        "number": 2.0,
+        "port": 80.0,
+        "part": {"name": None, "n": 1.0},
+    }
+    found = TABLE.conform("Thing", given)
+    assert found == {"labels": {"b": ""}, "number": 2, "port": 80, "part": {"n": 1.0}}
+    assert [type(found[name]) for name in ("number", "port")] == [int, int]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"text": 1}, "o.text: must be a string, not 1"),
+        ({"flag": "true"}, 'o.flag: must be true or false, not "true"'),
+        ({"number": 2.5}, "o.number: must be an integer, not 2.5"),
+        ({"part": []}, "o.part: must be an object, not []"),
+        ({"parts": {}}, "o.parts: must be a list, not {}"),
+        ({"parts": [None]}, "o.parts[0]: must be an object, not null"),
+        ({"labels": {"a/b": True}}, "o.labels[a/b]: must be a string, not true"),
+        ({"amounts": {"cpu": "much"}}, "o.amounts[cpu]: "),
+        ({"made": "today"}, "o.made: must be a time such as"),
+        ({"data": {"a": "?"}}, "o.data[a]: must be base64"),
+        ([], "o: must be an object, not []"),
+        (None, "o: must be an object, not null"),
+    ],
+)
+def test_what_does_not_conform_is_named(given: Any, said: str) -> None:
+    with pytest.raises(typed.DecodeError) as refused:
+        TABLE.conform("Thing", given, "o")
+    assert str(refused.value).startswith(said)
+
+
+@pytest.mark.parametrize("given", [{"part": {"name": "a"}, "parts": [{"name": "b"}, {}]}, {"parts": [{"name": None}]}])
+def test_what_is_needed_may_not_be_absent(given: Any) -> None:
+    with pytest.raises(typed.MissingError) as refused:
+        TABLE.conform("Thing", given, needed={"Part": ("name",)})
+    assert refused.value.path == f"parts[{len(given['parts']) - 1}].name"
+    assert TABLE.conform("Thing", {}, needed={"Part": ("name",)}) == {}
