@@ -13,6 +13,9 @@ from lwskit.groups.model import DecisionError
 from lwskit.runtime.objects import Obj, annotations_of
 
 _Set = Mapping[str, Any]
+_DIGITS = len(str(names.INT32_MAX))
+"""No number of more digits means anything, and of a few thousand it takes long to read."""
+_SHOWN = 40
 
 
 def template_of(lws: _Set) -> Mapping[str, Any]:
@@ -117,10 +120,10 @@ def scaled(value: int | str, total: int, *, up: bool, field: str) -> int:
     if isinstance(value, int):
         return value
     number = value.removesuffix("%")
-    if number == value or not number.isascii() or not number.isdigit():
+    if number == value or not number.isascii() or not number.isdigit() or len(number) > _DIGITS:
+        shown = repr(value) if len(value) <= _SHOWN else f"{value[:_SHOWN]!r}…"
         raise DecisionError(
-            f"spec.rolloutStrategy.rollingUpdateConfiguration.{field} is {value!r}; "
-            "it must be an integer or a percentage"
+            f"spec.rolloutStrategy.rollingUpdateConfiguration.{field} is {shown}; it must be an integer or a percentage"
         )
     product = int(number) * total
     return -(-product // 100) if up else product // 100

@@ -6,8 +6,8 @@ import pytest
 
 from lwskit.api import names
 from lwskit.backends import statefulset
-from lwskit.groups import restarts, rollout
-from lwskit.groups.model import LeaderState
+from lwskit.groups import restarts, rollout, spec
+from lwskit.groups.model import DecisionError, LeaderState
 
 LONG = "9" * 5000
 
@@ -37,3 +37,12 @@ def test_recorded_replicas_of_too_many_digits_are_none() -> None:
     )
     with pytest.raises(rollout.UnrecordedReplicas, match="annotation is '99999999999999999999'; it must be the number"):
         rollout.recorded_replicas(now)
+
+
+def test_a_percentage_of_too_many_digits_is_none() -> None:
+    with pytest.raises(
+        DecisionError, match=r"maxSurge is '99999999.*'…; it must be an integer or a percentage"
+    ) as refused:
+        spec.scaled(f"{LONG}%", 4, up=True, field="maxSurge")
+    assert len(str(refused.value)) < 200
+    assert spec.scaled("4000000000%", 4, up=True, field="maxSurge") == 160000000
