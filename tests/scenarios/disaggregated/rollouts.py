@@ -50,7 +50,8 @@ async def ready_but(sets: DisaggregatedSets, *revisions: str, ending: str = "", 
 
 
 def whole_at_once(sets: DisaggregatedSets, size: int, is_step: Callable[[Stand], bool]) -> None:
-    """From now on the manager knows of the groups of all children at once, when all that are asked for are ready.
+    """From now on the manager knows of the groups of all children at once, when all that are asked for are ready
+    and no others are left.
 
     No child has observed what was asked of it before that, and what is ready of such a child is not decided on: so the
     steps of a rollout do not depend on which role is faster. `size` is the number of pods of each group; `is_step`
@@ -76,7 +77,8 @@ def whole_at_once(sets: DisaggregatedSets, size: int, is_step: Callable[[Stand],
         children: dict[str, Obj] = await cluster.eventually(ready)
         for other, child in children.items():
             seen = (child.get("status") or {}).get("readyReplicas", 0)
-            if max(seen, told.get(other, 0)) < replicas_of(child):
+            # Neither fewer nor those that go: a status that tells of one less in the middle of a step ends it.
+            if told.get(other, seen) != replicas_of(child):
                 raise Conflict(f"the manager has not seen all ready groups of {other}")
         return await send(request)
 
