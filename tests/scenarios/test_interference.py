@@ -122,6 +122,36 @@ async def test_leaders_that_are_left_behind_at_rest_are_taken_over(cluster: Test
         assert [c.obj["status"] for c in lives.of("llm")] == []
 
 
+@pytest.mark.undisturbed("it disturbs its manager by itself")
+@pytest.mark.parametrize("late", ["pods", "statefulsets"])
+@pytest.mark.parametrize("rolls", [False, True], ids=["at-rest", "in-a-rollout"])
+async def test_leaders_are_taken_over_in_whatever_order_that_is_heard_of(
+    cluster: TestCluster, sets: Sets, late: str, rolls: bool
+):
+    """20 §2, §6: until it is known whose the leaders are nothing is said of them; after that the rollout goes on."""
+    await sets.running(replicas=3, size=2, rolloutStrategy=strategy(maxSurge=1))
+    partition, groups = 0, ("v1", "v1", "v1")
+    if rolls:
+        await sets.set_image("v:B")
+        partition, groups = 2, ("v1", "v1", "B*", "B*")
+        await reaches(sets, partition, *groups)
+    await sets.settled()
+    before, old = await sets.pod_uids(), await sets.leader_workload()
+    async with cluster.observe(LEADER_WORKER_SET) as lives:
+        with cluster.slow_watches(lambda request: 1.0 if request.path.endswith(f"/{late}") else 0.0):
+            await cluster.delete(STATEFUL_SET, "llm", propagation="Orphan")
+
+            async def anew() -> None:
+                assert uid_of(await sets.leader_workload()) != uid_of(old)
+
+            await cluster.eventually(anew)
+            await sets.settled()
+        await reaches(sets, partition, *groups)
+        assert await sets.pod_uids() == before
+        assert [c.obj["status"] for c in lives.of("llm")] == []
+    await sets.ready()
+
+
 async def test_leaders_that_go_with_their_workload_in_a_rollout_are_all_made_anew(cluster: TestCluster, sets: Sets):
     """20 §6.4 case 1: what is made after `kubectl delete statefulset` is of the newest template at once."""
     await sets.running(replicas=3, size=2, rolloutStrategy=strategy(maxSurge=1))

@@ -152,9 +152,9 @@ class GroupIndex:
         for obj in there.values():
             self._learn(kind, obj)
 
-    def knows(self, set_uid: str) -> bool:
-        """Whether a leader workload of the set is known, so that `state_of` speaks of its groups."""
-        return set_uid in self._workloads
+    def workload_of(self, set_uid: str) -> str | None:
+        """UID of the leader workload of the set whose groups `state_of` speaks of, None if none is known."""
+        return self._workloads.get(set_uid)
 
     def state_of(self, set_uid: str) -> SetState:
         """The state of all groups of a set; empty if none is known."""

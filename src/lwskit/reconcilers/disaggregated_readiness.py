@@ -75,7 +75,7 @@ class Observer:
             # Leaders without a workload are taken over by the next one, or about to go.
             return Seen(is_whole=watches.healthy and not self._has_leaders(key))
         is_hashed = spec.is_hashed(child.obj)
-        is_known = is_hashed or (watches.index.knows(child.uid) and not watches.ownerless(key))
+        is_known = is_hashed or watches.knows(child.obj)
         return sight.seen(
             child,
             backend.observe(workload),

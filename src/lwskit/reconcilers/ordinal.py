@@ -14,7 +14,7 @@ from lwskit.reconcilers.stats import SetStats
 from lwskit.reconcilers.watches import Watches
 from lwskit.runtime.clock import Clock
 from lwskit.runtime.execute import Executor
-from lwskit.runtime.objects import Obj, key_of, uid_of
+from lwskit.runtime.objects import Obj, uid_of
 from lwskit.runtime.plan import Decision
 
 
@@ -30,9 +30,8 @@ class OrdinalReconciler(SetReconciler):
 
     def with_groups(self, snapshot: SetSnapshot, lws: Obj) -> SetSnapshot:
         """The snapshot with the groups by ordinal."""
-        index, uid = self.watches.index, uid_of(lws)
-        known = index.knows(uid) and not self.watches.ownerless(key_of(lws))
-        return replace(snapshot, state=index.state_of(uid), known=known)
+        watches = self.watches
+        return replace(snapshot, state=watches.index.state_of(uid_of(lws)), known=watches.knows(lws))
 
     def decide(self, snapshot: SetSnapshot) -> Decision:
         """What to do about it: pure."""

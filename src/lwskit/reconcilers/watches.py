@@ -13,6 +13,7 @@ from lwskit.groups import budget, counters, gates, identity, ownership, spec
 from lwskit.groups.index import GroupIndex
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.groups.model import DecisionError
+from lwskit.groups.owners import LeaderOwners
 from lwskit.groups.pool import GroupPool, facts_of
 from lwskit.runtime.cache.cache import Cache
 from lwskit.runtime.cache.informer import Informer
@@ -48,8 +49,6 @@ HELD = "held"
 """The index of pods that something else may set free, by set: kept ones, leaders that wait for their recreation or at
 their gate, and leaders let in that may still take over a count. All of a namespace are found under OF_ANY_SET."""
 OF_ANY_SET = ""
-OWNERLESS = "ownerless"
-"""The index of leaders in Ordinal mode that nothing owns and that are not being deleted, by set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +72,7 @@ class Watches:
         """The groups of sets in Ordinal mode."""
         self.pool = GroupPool()
         """The groups of sets in Hash mode."""
+        self.owners = LeaderOwners(backends.leaders.kind)
         self.sets = cache.informer(LEADER_WORKER_SET)
         self.pods = cache.informer(POD, label_selector=OF_SETS)
         # All of them, for one that is in the way of a set's or a group's need not have the label.
@@ -88,22 +88,27 @@ class Watches:
         self.pods.add_index(BY_SET, _set_values)
         self.pods.add_index(BY_HOST, _host_values)
         self.pods.add_index(HELD, _held_values)
-        self.pods.add_index(OWNERLESS, _ownerless_values)
         self.revisions.add_index(BY_SET, _set_values)
         self.feeding: tuple[Informer, ...] = (self.sets, self.pods, *self.workloads.values())
         """What the group index is fed from."""
         for informer in self.feeding:
             informer.add_view(_Feed(self.index, informer.kind))
         self.pods.add_view(_Feed(self.pool, POD))
+        self.pods.add_view(_Feed(self.owners, POD))
 
     @property
     def healthy(self) -> bool:
         """Whether all watches that the group index is fed from are believed to work."""
         return all(informer.healthy for informer in self.feeding)
 
-    def ownerless(self, key: Key) -> bool:
-        """Whether a leader of a set in Ordinal mode has no owner: the leader workload is about to take it over."""
-        return bool(self.pods.store.by_index(OWNERLESS, key.name, key.namespace))
+    def knows(self, lws: Obj) -> bool:
+        """Whether all groups of a set in Ordinal mode are known: there is a leader workload, and the leaders are its.
+
+        Leaders without an owner it is about to take over, and those of the one before it too, whom nobody has told yet
+        that this is gone, unless the collector removes them.
+        """
+        workload = self.index.workload_of(uid_of(lws))
+        return workload is not None and not self.owners.has_others(key_of(lws), workload)
 
     def unclaimed(self, key: Key) -> int:
         """How many leaders of a set in Hash mode are not at their gate any more and may still take over a count."""
@@ -273,13 +278,6 @@ def _host_values(pod: Obj) -> Sequence[str]:
     return (ownership.workers_name(pod),) if identity.is_leader(pod) and identity.has_hash_identity(pod) else ()
 
 
-def _ownerless_values(pod: Obj) -> Sequence[str]:
-    name = ownership.set_name(pod)
-    if not identity.is_leader(pod) or controller_of(pod) is not None or is_deleting(pod):
-        return ()
-    return (name,) if identity.parse_ordinal(pod["metadata"]["name"])[0] == name else ()
-
-
 def _live(pod: Obj, bereft: str = "") -> Request:
     """The request about a pod that exists; `bereft` as in `PodWork`."""
     meta, work = pod["metadata"], PodWork(group_of_pod(pod), bereft=bereft)
@@ -326,6 +324,7 @@ def _leader_facts(pod: Obj) -> tuple[object, ...]:
         is_true(pod, "Ready"),
         is_deleting(pod),
         labels_of(pod),
+        controller_of(pod),
         annotations_of(pod).get(names.GROUP_RESTART_BUDGET_EXHAUSTED_ANNOTATION),
     )
 
