@@ -13,6 +13,7 @@ from lwskit.runtime.objects import Obj, condition_of, generation_of, is_deleting
 from lwskit.testing.cluster import EMBEDDED, ClusterOptions, TestCluster
 from lwskit.testing.observer import Observer
 from lwskit.testing.plugin import cluster_mode
+from tests.scenarios.behind import rests
 
 T = TypeVar("T")
 
@@ -208,8 +209,8 @@ class Sets:
         return await self.cluster.get(self.workload, name)
 
     async def settled(self) -> None:
-        """Wait until nothing changes any more."""
-        await self.cluster.settled(*dict.fromkeys((*ALL_KINDS, self.workload)))
+        """Wait until nothing changes any more, and no workload's controller is behind."""
+        await rests(self.cluster, *dict.fromkeys((*ALL_KINDS, self.workload)))
 
 
 def strategy(**fields: int) -> Obj:

@@ -14,13 +14,14 @@ from lwskit.runtime.errors import ConfigurationError
 from lwskit.runtime.kinds import POD, STATEFUL_SET
 from lwskit.runtime.objects import Obj
 from lwskit.testing.cluster import TestCluster
+from tests.scenarios.behind import rests
 from tests.scenarios.explained import says
 from tests.scenarios.support import ALL_KINDS, Sets, pod_template
 
 
 async def explained(cluster: TestCluster, *texts: str, name: str = "llm", **wanted: Any) -> Explanation:
     """The explanation once nothing moves any more, with these fields, and these texts in its paragraph."""
-    await cluster.settled(*ALL_KINDS)
+    await rests(cluster, *ALL_KINDS)
     return await says(cluster, name, texts, wanted)
 
 
@@ -98,7 +99,7 @@ async def test_a_worker_whose_image_is_not_there_holds_the_rollout(cluster: Test
     await cluster.kubelet.ready("llm-2")
     await status(cluster, "llm-2-1", phase="Pending", containerStatuses=waiting("ImagePullBackOff", "no such tag"))
     await bind(cluster, "llm-2-1")
-    found = await explained(
+    await explained(
         cluster,
         "Group 2 holds the rollout.",
         "cannot get the image of container worker (ImagePullBackOff): no such tag",
@@ -106,8 +107,8 @@ async def test_a_worker_whose_image_is_not_there_holds_the_rollout(cluster: Test
         cause="image-pull",
         group=2,
         pod="llm-2-1",
+        waits_for="group 2 to become ready",
     )
-    assert found.waits_for == "group 2 to become ready"
 
 
 async def bind(cluster: TestCluster, pod: str) -> None:

@@ -12,6 +12,7 @@ from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import Obj, condition_of, generation_of, is_deleting, is_true, labels_of
 from lwskit.testing.cluster import TestCluster
+from tests.scenarios.behind import rests
 from tests.scenarios.support import ALL_KINDS, event_about, events_about, pod_template
 from tests.scenarios.written import READS
 
@@ -210,8 +211,8 @@ class DisaggregatedSets:
         return await event_about(self.cluster, names.KIND, name, (type, reason, note))
 
     async def settled(self) -> None:
-        """Wait until nothing changes any more."""
-        await self.cluster.settled(*KINDS)
+        """Wait until nothing changes any more, and no workload's controller is behind."""
+        await rests(self.cluster, *KINDS)
 
     async def eventually(self, check: Callable[[], Awaitable[None]]) -> None:
         """Wait until a check holds, while all pods become ready."""

@@ -9,6 +9,7 @@ from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET, Kind
 from lwskit.runtime.objects import Obj, condition_of, is_deleting, is_true, labels_of, uid_of
+from tests.scenarios.behind import rests
 from tests.scenarios.support import ALL_KINDS, Sets, set_object
 
 HASH = {"groupIdentity": names.IDENTITY_HASH}
@@ -97,9 +98,9 @@ class HashSets(Sets):
         return await self.cluster.eventually(check)
 
     async def settled(self) -> None:
-        """Wait until nothing changes any more."""
+        """Wait until nothing changes any more, and no workload's controller is behind."""
         kinds: tuple[Kind, ...] = (*ALL_KINDS, DEPLOYMENT, REPLICA_SET)
-        await self.cluster.settled(*dict.fromkeys(kinds))
+        await rests(self.cluster, *dict.fromkeys(kinds))
 
     async def workers(self, name: str = "llm") -> dict[str, Obj]:
         """The StatefulSets of workers, by name."""
