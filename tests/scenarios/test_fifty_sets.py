@@ -9,7 +9,7 @@ import pytest
 
 from lwskit.api import names
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.runtime.kinds import POD, STATEFUL_SET
+from lwskit.runtime.kinds import CONTROLLER_REVISION, POD, STATEFUL_SET
 from lwskit.runtime.objects import Obj, generation_of, is_true
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.observer import Observer
@@ -17,6 +17,7 @@ from tests.scenarios.support import Sets, revision_key
 
 SETS, GROUPS, SIZE = 50, 4, 4
 WANTED = [f"set-{i}" for i in range(SETS)]
+NOT_OF_WORKLOADS = "!controller.kubernetes.io/hash"
 LONGEST = 240.0
 """Seconds of a real control plane for all sets to get ready, and again to be updated; a quiet one takes a fifth."""
 
@@ -43,6 +44,11 @@ async def all_done(cluster: TestCluster, generation: int) -> None:
     await cluster.eventually(check, LONGEST)
 
 
+async def one_revision_each(cluster: TestCluster) -> None:
+    """Nothing is left of the former ones: they go once each StatefulSet has said that it is through."""
+    assert len(await cluster.names(CONTROLLER_REVISION, f"{names.NAME_LABEL},{NOT_OF_WORKLOADS}")) == SETS
+
+
 def recreated(observer: Observer, before: Mapping[str, str], after: Mapping[str, str]) -> None:
     """Each of these objects went once and came once, and no other of its name was there in between."""
     assert observer.gone == dict.fromkeys(before, 1)
@@ -66,6 +72,7 @@ async def test_fifty_sets_of_four_groups_of_four_updated_at_once(cluster: TestCl
             await asyncio.gather(*(sets.set_image("img:v2", name) for name in WANTED))
             await all_done(cluster, 2)
             await sets.settled()
+            await cluster.eventually(lambda: one_revision_each(cluster))
             after = await cluster.list(POD)
             groups_after = await cluster.uids(STATEFUL_SET, workers)
     recreated(observed, pods, {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in after})
