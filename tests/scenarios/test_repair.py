@@ -98,6 +98,8 @@ async def test_nothing_is_written_to_a_leader_workload_that_is_going(cluster: Te
     await sets.settled()
     await cluster.delete(STATEFUL_SET, "llm")
     held = await cluster.get(STATEFUL_SET, "llm")
+    # News of the workload and of the set reach the manager by different ways.
+    await sets.settled()
     await sets.patch({"spec": {"replicas": 3}})
 
     async def untouched() -> None:

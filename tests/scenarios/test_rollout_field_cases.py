@@ -323,6 +323,8 @@ async def test_no_service_for_a_leader_that_goes(cluster: TestCluster, sets: Set
         assert is_deleting((await sets.pods())["llm-1"])
 
     await cluster.eventually(going)
+    # News of the pod and of its Service reach the manager by different ways.
+    await sets.settled()
     await cluster.delete(SERVICE, "llm-1")
 
     async def one() -> None:
