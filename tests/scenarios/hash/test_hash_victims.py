@@ -18,7 +18,7 @@ from lwskit.runtime.kinds import NODE, POD
 from lwskit.runtime.objects import uid_of
 from lwskit.runtime.ranking import DELETION_COST, UNDECIDED
 from lwskit.testing.cluster import TestCluster
-from tests.scenarios.hash.gating import lingering
+from tests.scenarios.hash.gating import gated, lingering
 from tests.scenarios.hash.support import Group, HashSets
 from tests.scenarios.nodes import beating
 from tests.scenarios.support import pod_template
@@ -123,6 +123,7 @@ async def test_what_is_named_goes(cluster: TestCluster, sets: HashSets, nodes: t
             for group in held:
                 # The next leader waits at its gate as long as this group's worker is there.
                 await cluster.delete(POD, group.name)
+                await gated(sets, 1)
                 await sets.settled()
             before = await sets.living()
             left = GROUPS - rng.choice((1, 1, 2, 3))
