@@ -65,6 +65,11 @@ async def test_a_rollout_that_is_stuck_is_told_of(cluster: TestCluster, sets: Di
 async def test_a_role_whose_groups_do_not_start(sets: DisaggregatedSets) -> None:
     await sets.create()
     await sets.has_children("0/prefill=1", "0/decode=2")
+
+    async def made() -> None:
+        assert len(await sets.pods()) == 3
+
+    await sets.cluster.eventually(made)
     found = await examined(sets, *[(findings.ROLE_NOT_READY, "chat")] * 2)
     assert [f.about for f in found.findings] == ["0/decode", "0/prefill"]
     child = (await sets.child("decode"))["metadata"]["name"]
