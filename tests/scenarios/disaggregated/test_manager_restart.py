@@ -30,7 +30,10 @@ async def test_a_rollout_goes_on_where_the_manager_stopped(cluster: TestCluster,
 
         async def begun() -> None:
             sizes = await sets.sizes()
-            assert any(count for (_, revision, _), count in sizes.items() if revision != first)
+            assert {part: n for (_, revision, part), n in sizes.items() if revision != first} == {
+                "prefill": 1,
+                "decode": 1,
+            }
             # Pods that are made while nobody admits them have no place in a group.
             assert len(await sets.pods()) == sum(sizes.values())
 
