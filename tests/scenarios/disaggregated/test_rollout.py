@@ -171,12 +171,13 @@ async def test_a_healthy_revision_in_between_goes_before_the_older_one(cluster: 
     async with ready_but(sets, ending=THIRD):
         await stands(sets, new, prefill=3, decode=2)
         await stands(sets, old, prefill=2, decode=1)
-    async with cluster.observe(LEADER_WORKER_SET) as observer, cluster.kubelet.playing():
+    async with cluster.observe(LEADER_WORKER_SET) as observer:
         await sets.set_image("img:v3")
         last = await newest(sets, old, new)
         middle = await sets.child("prefill", revision=new)
         assert initial_of(middle) == "4"
-        await finished(sets, last)
+        async with cluster.kubelet.playing():
+            await finished(sets, last)
     before = {old: {"prefill": 2, "decode": 1}, new: {"prefill": 3, "decode": 2}}
     story = Story.of(observer, before)
     gone = [revision for stand in story.stands for revision in (new, old) if not any(stand.get(revision, {}).values())]
@@ -204,10 +205,10 @@ async def test_a_rollback_in_the_middle_of_the_drain(cluster: TestCluster, sets:
     async with ready_but(sets, ending=THIRD):
         await stands(sets, new, prefill=3, decode=2)
         await stands(sets, old, prefill=2, decode=1)
+    marked = await sets.child("prefill", revision=old)
+    assert marked["metadata"]["annotations"][names.SCALE_DOWN_PENDING_ANNOTATION] == "true"
+    await sets.set_image("img:v1")
     async with cluster.kubelet.playing():
-        marked = await sets.child("prefill", revision=old)
-        assert marked["metadata"]["annotations"][names.SCALE_DOWN_PENDING_ANNOTATION] == "true"
-        await sets.set_image("img:v1")
         await finished(sets, old)
     await completed(sets, old)
     assert new not in await stand_of(sets)
@@ -226,7 +227,11 @@ async def test_what_an_old_child_was_meant_to_have_is_restored(cluster: TestClus
         "spec.replicas (2)"
     )
     await sets.has_event("InitialReplicasMissing", note, "Warning")
-    assert initial_of(await sets.child("decode", revision=old)) == "2"
+
+    async def restored() -> None:
+        assert initial_of(await sets.child("decode", revision=old)) == "2"
+
+    await cluster.eventually(restored)
     await completed(sets, new)
 
 
