@@ -99,7 +99,8 @@ async def test_a_count_of_a_scaler(cluster: TestCluster, sets: DisaggregatedSets
 
 async def test_a_rollout(cluster: TestCluster, sets: DisaggregatedSets):
     """Two children are made, each change of a count is one patch, two children are deleted; and nothing is read but
-    what a write has met that of somebody else on."""
+    what a write has met that of somebody else on, and leaders whose workers a real collector took away before it was
+    heard that they have gone themselves."""
     surge = rolling(1, 0)
     await sets.running(role("prefill", 3, spec=surge), role("decode", 2, size=2, spec=surge))
     await sets.settled()
@@ -117,7 +118,8 @@ async def test_a_rollout(cluster: TestCluster, sets: DisaggregatedSets):
     none_refused(cluster)
     met = Counter(f"get {r.request.path.partition(ROOT)[2].partition('/')[2]}" for r in conflicts(cluster))
     asked = everything(cluster) - all_before - met
-    assert {what: n for what, n in asked.items() if what.partition(" ")[0] in READS} == {}
+    read = {what: n for what, n in asked.items() if what.partition(" ")[0] in READS}
+    assert {what: n for what, n in read.items() if cluster.embedded or not what.startswith("get pods/")} == {}
 
 
 @pytest.mark.virtual_only("five minutes of waiting")
