@@ -19,6 +19,7 @@ from lwskit.runtime.webhook import AdmissionDenied, Warn, validator
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.interceptors import matching
 from lwskit.testing.observer import Change
+from tests.scenarios.disaggregated.rollouts import finished
 from tests.scenarios.disaggregated.support import DisaggregatedSets, replicas_of, role, rolling
 from tests.scenarios.written import nothing_at_rest
 
@@ -443,6 +444,7 @@ async def test_a_revision_ends_with_its_divided_and_its_other_roles(
     async with cluster.observe(LEADER_WORKER_SET) as seen:
         await sets.set_roles(*roles("img:v2"))
         await sets.ready()
+        await finished(sets)
     ends = [change for change in seen.changes if change.name in old and change.obj["spec"]["replicas"] == 0]
     first = ends[0]
     assert {change.name for change in ends} == old
@@ -489,6 +491,7 @@ async def test_a_revision_stays_whole_where_groups_cannot_lose_their_labels(
         await sets.settled()
         refused = -1
         await sets.ready()
+        await finished(sets)
     ends = [change for change in seen.changes if change.name in old and change.obj["spec"]["replicas"] == 0]
     assert {change.name for change in ends} == old
     before = seen.changes[: seen.changes.index(ends[0])]
