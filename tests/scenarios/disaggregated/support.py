@@ -71,6 +71,15 @@ class DisaggregatedSets:
         await self.create(*roles, name=name, **fields)
         return await self.ready(name)
 
+    async def acted_on(self, name: str = "chat") -> None:
+        """Wait until the manager has acted on the set as it is now."""
+
+        async def observed() -> None:
+            live = await self.live(name)
+            assert (live.get("status") or {}).get("observedGeneration") == generation_of(live)
+
+        await self.cluster.eventually(observed)
+
     async def ready(self, name: str = "chat") -> Obj:
         """Make all pods ready until the set is available as it is now. Returns it."""
 
