@@ -48,6 +48,7 @@ async def test_a_set_lives(cluster: TestCluster, sets: DisaggregatedSets):
     assert second != first
     assert await sets.sizes() == {(0, second, "prefill"): 2, (0, second, "decode"): 1}
     assert {image_of(pod) for pod in await sets.pods()} == {"img:v2"}
+    await sets.has_event(names.EVENT_ROLLING_UPDATE_STARTED, f"Started rolling update to revision {second}")
     await sets.has_event(names.EVENT_ROLLING_UPDATE_COMPLETED, f"Completed rolling update to revision {second}")
     reasons = await sets.reasons()
     assert reasons.count(names.EVENT_ROLLING_UPDATE_STARTED) == 1

@@ -42,6 +42,7 @@ async def started(sets: DisaggregatedSets, prefill: int = 4, decode: int = 2) ->
     await sets.set_image("img:v2")
     new = await newest(sets, old)
     await stands(sets, new, prefill=1, decode=1)
+    await sets.has_event("RollingUpdateStarted", f"Started rolling update to revision {new}")
     return old, new
 
 

@@ -61,10 +61,15 @@ async def play(cluster: TestCluster, sets: DisaggregatedSets, case: Rollout, for
     columns = [(revision, name) for revision in (old, new) for name in case.roles]
     Story.of(observer, before).follows(steps, columns)
     await sets.has_event("RollingUpdateCompleted", f"Completed rolling update to revision {new}")
-    reasons = await sets.reasons()
-    assert reasons.count(names.EVENT_ROLLING_UPDATE_STARTED) == 1
-    assert reasons.count(names.EVENT_ROLLING_UPDATE_COMPLETED) == 1
-    assert (names.EVENT_BOOTSTRAP_SURGE in reasons) is any(step.bootstrap_surge for step in case.steps)
+
+    async def told() -> None:
+        # Events are written in no order.
+        reasons = await sets.reasons()
+        assert reasons.count(names.EVENT_ROLLING_UPDATE_STARTED) == 1
+        assert reasons.count(names.EVENT_ROLLING_UPDATE_COMPLETED) == 1
+        assert (names.EVENT_BOOTSTRAP_SURGE in reasons) is any(step.bootstrap_surge for step in case.steps)
+
+    await cluster.eventually(told)
 
 
 @pytest.mark.parametrize("case", SHOWN)
