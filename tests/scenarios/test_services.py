@@ -189,6 +189,8 @@ async def test_a_foreign_service_in_the_way_of_a_groups(cluster: TestCluster, se
 async def test_a_service_of_the_sets_name_costs_no_requests(cluster: TestCluster, sets: Sets):
     """20 §15 item 5: it serves whoever owns it, and nobody tries to make another one again and again."""
     await cluster.create(SERVICE, of_somebody_else("llm"))
+    # News of Services and of sets reach the manager by different ways.
+    await sets.settled()
     await sets.running()
     await sets.scale(3)
     await sets.ready()

@@ -375,6 +375,8 @@ async def test_a_scaler_whose_seed_cannot_be_read(cluster: TestCluster, sets: Di
     key = names.SUBROLE_REPLICAS_ANNOTATION
     issued = annotations_of(child)[key]
     await cluster.patch(LEADER_WORKER_SET, child["metadata"]["name"], {"metadata": {"annotations": {key: "{"}}})
+    # News of children and of scalers reach the manager by different ways.
+    await sets.settled()
     await cluster.delete(ROLE_SCALER, "chat-prefill-b")
     await sets.scale_role("decode", 2)
 
