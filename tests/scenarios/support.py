@@ -103,8 +103,20 @@ class Sets:
         await self.create(name, **fields)
         return await self.ready(name)
 
+    async def acted_on(self, name: str = "llm") -> None:
+        """Wait until the manager has acted on the set as it is now."""
+
+        async def observed() -> None:
+            live = await self.live(name)
+            assert (live.get("status") or {}).get("observedGeneration") == generation_of(live)
+
+        await self.cluster.eventually(observed)
+
     async def ready(self, name: str = "llm") -> Obj:
-        """Make all pods ready until the set is available and of full size. Returns it."""
+        """Make all pods ready, once the set as it is now has been acted on, until it is available and of full size.
+
+        Pods of before that get ready sooner may have others go that the set would keep. Returns the set.
+        """
 
         async def available() -> Obj:
             live = await self.live(name)
@@ -119,6 +131,7 @@ class Sets:
             assert all(is_true(p, "Ready") and not is_deleting(p) for p in pods)
             return live
 
+        await self.acted_on(name)
         async with self.cluster.kubelet.playing():
             return await self.cluster.eventually(available)
 

@@ -81,7 +81,7 @@ class DisaggregatedSets:
         await self.cluster.eventually(observed)
 
     async def ready(self, name: str = "chat") -> Obj:
-        """Make all pods ready until the set is available as it is now. Returns it."""
+        """Make all pods ready, once the set as it is now has been acted on, until it is available. Returns it."""
 
         async def available() -> Obj:
             live = await self.live(name)
@@ -89,6 +89,7 @@ class DisaggregatedSets:
             assert is_true(live, names.CONDITION_AVAILABLE), live.get("status")
             return live
 
+        await self.acted_on(name)
         async with self.cluster.kubelet.playing():
             return await self.cluster.eventually(available)
 
