@@ -10,6 +10,7 @@ from lwskit.api import names
 from lwskit.groups import ownership, victims
 from lwskit.groups.model import GroupId, GroupPlan, LeaderPlan, LeaderState, Victim, WorkerState
 from lwskit.groups.ports import Capability, PolicyRule, Write
+from lwskit.groups.spec import is_count
 from lwskit.runtime.kinds import STATEFUL_SET, Kind
 from lwskit.runtime.objects import (
     Obj,
@@ -123,7 +124,7 @@ def _size_told(obj: Obj) -> int:
     """How many pods the group of a StatefulSet of workers has by the size in its template, 0 if that does not say."""
     template = (obj["spec"].get("template") or {}).get("metadata") or {}
     text = (template.get("annotations") or {}).get(names.SIZE_ANNOTATION, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(names.INT32_MAX)) else 0
+    return int(text) if is_count(text) else 0
 
 
 def _revision(obj: Obj) -> str:

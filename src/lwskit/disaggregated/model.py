@@ -98,7 +98,7 @@ class Child:
 def count_of(text: str | None) -> int | None:
     """A count as a label or annotation says it: decimal digits, as many as a LeaderWorkerSet can have; None for
     anything else."""
-    if text is None or not text.isascii() or not text.isdigit() or len(text) > len(str(INT32_MAX)):
+    if text is None or not sets.is_count(text):
         return None
     count = int(text)
     return count if count <= INT32_MAX else None

@@ -15,6 +15,7 @@ from typing import Any
 from lwskit.api import names
 from lwskit.groups import ownership
 from lwskit.groups.model import DecisionError
+from lwskit.groups.spec import is_count
 from lwskit.runtime.objects import Obj, annotations_of, labels_of, uid_of
 
 Counters = Mapping[str, int]
@@ -190,7 +191,7 @@ def _noted(lws: Obj, name: str, value: Mapping[str, Any]) -> Obj:
 
 def _index(key: str) -> int:
     index = key.rpartition("/")[2]
-    if "/" not in key or not (index.isascii() and index.isdigit()) or len(index) > len(str(names.INT32_MAX)):
+    if "/" not in key or not is_count(index):
         raise _unreadable(f"the key {_short(key)} is not of the form <revision>/<group index>")
     return int(index)
 

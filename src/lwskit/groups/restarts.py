@@ -85,7 +85,7 @@ def starting(pods: Sequence[Mapping[str, Any]], size: int) -> bool:
 def size_told(pod: Mapping[str, Any], lws: Obj) -> int:
     """The size of a pod's group: what the pod's annotation says, else the live set."""
     text = annotations_of(pod).get(names.SIZE_ANNOTATION, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(names.INT32_MAX)) else spec.size(lws)
+    return int(text) if spec.is_count(text) else spec.size(lws)
 
 
 def is_over(leader: Obj) -> bool:

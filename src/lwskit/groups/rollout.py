@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lwskit.api import names
 from lwskit.groups import spec
 from lwskit.groups.model import READY, UPDATED, DecisionError, Groups, LeaderState
 from lwskit.runtime.objects import Obj
@@ -94,7 +93,7 @@ class UnrecordedReplicas(DecisionError):
 def recorded_replicas(now: LeaderState) -> int:
     """`spec.replicas` of the set when the leader workload was last written. Raises UnrecordedReplicas."""
     text = now.recorded
-    if text is None or not (text.isascii() and text.isdigit() and len(text) <= len(str(names.INT32_MAX))):
+    if text is None or not spec.is_count(text):
         told = f"the leader workload's replicas annotation is {text and text[:20]!r}; it must be the number of replicas"
         raise UnrecordedReplicas(told)
     return int(text)

@@ -14,8 +14,13 @@ from lwskit.runtime.objects import Obj, annotations_of
 
 _Set = Mapping[str, Any]
 _DIGITS = len(str(names.INT32_MAX))
-"""No number of more digits means anything, and of a few thousand it takes long to read."""
 _SHOWN = 40
+
+
+def is_count(text: str) -> bool:
+    """Whether a text is a number as annotations, labels and percentages have it: decimal digits, no more than a count
+    can have. A number of more means nothing, and one of thousands takes long to read."""
+    return text.isascii() and text.isdigit() and len(text) <= _DIGITS
 
 
 def template_of(lws: _Set) -> Mapping[str, Any]:
@@ -120,7 +125,7 @@ def scaled(value: int | str, total: int, *, up: bool, field: str) -> int:
     if isinstance(value, int):
         return value
     number = value.removesuffix("%")
-    if number == value or not number.isascii() or not number.isdigit() or len(number) > _DIGITS:
+    if number == value or not is_count(number):
         shown = repr(value) if len(value) <= _SHOWN else f"{value[:_SHOWN]!r}…"
         raise DecisionError(
             f"spec.rolloutStrategy.rollingUpdateConfiguration.{field} is {shown}; it must be an integer or a percentage"
