@@ -11,7 +11,6 @@ from lwskit.doctor.serving import needed
 from lwskit.doctor.ward import KINDS, ward_of
 from lwskit.groups import spec
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.groups.scene import is_event
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import RealClock
 from lwskit.runtime.errors import ConfigurationError
@@ -30,8 +29,7 @@ def from_dump(path: str, namespace: str | None) -> Report:
         where = f" in namespace {namespace!r}" if namespace is not None else ""
         raise ConfigurationError(f"{path} has nothing that the doctor looks at{where}, only {kinds}")
     missing, unread = _missing(objects, path)
-    blind = "" if any(map(is_event, objects)) else "there are no events in the dump"
-    return examine(ward_of(objects, now, missing, blind), registry.find(), unread)
+    return examine(ward_of(objects, now, missing, observed.blind_in(objects)), registry.find(), unread)
 
 
 def _missing(objects: Sequence[Obj], path: str) -> tuple[frozenset[Kind], tuple[str, ...]]:

@@ -17,7 +17,6 @@ from lwskit.disaggregated.family import Family
 from lwskit.disaggregated.kinds import DISAGGREGATED_SET
 from lwskit.groups.explain import Explanation, State, explain
 from lwskit.groups.kinds import LEADER_WORKER_SET
-from lwskit.groups.scene import is_event
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.clock import RealClock
 from lwskit.runtime.errors import ConfigurationError, Forbidden, NotFound
@@ -55,7 +54,7 @@ def from_dump(path: str, namespace: str, name: str, kind: Kind | None = None) ->
     wanted = Wanted(name, kind)
     known = {one: observed.names_in(objects, namespace, one) for one in _SHORT}
     if _chosen(wanted, namespace, known, path) == DISAGGREGATED_SET:
-        blind = "" if any(map(is_event, objects)) else "there are no events in the dump"
+        blind = observed.blind_in(objects)
         family = families.of(objects, namespace, name, backends.leaders_of, backends.workers, blind)
         return _of_family(family, objects, path, now)
     scene = observed.scene_in_dump(objects, path, namespace, name, backends)

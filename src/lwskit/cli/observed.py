@@ -76,18 +76,26 @@ def _checked(obj: Obj, path: str) -> Obj:
         raise ConfigurationError(f"{what}: {error}; {_DUMP}") from error
     if not is_of(obj, NODE):
         obj["metadata"].setdefault("namespace", _DEFAULT_NAMESPACE)
-    if any(is_of(obj, kind) for kind in _READ) and "uid" not in obj["metadata"]:
+    if _is_read(obj) and "uid" not in obj["metadata"]:
         raise ConfigurationError(f"{what} has no metadata.uid; {_DUMP}, no manifest")
     return obj
+
+
+def _is_read(obj: Obj) -> bool:
+    return any(is_of(obj, kind) for kind in _READ)
+
+
+def blind_in(objects: Iterable[Obj]) -> str:
+    """What the objects of a dump do not tell of, in words; empty if nothing."""
+    return "" if any(map(scenes.is_event, objects)) else "there are no events in the dump"
 
 
 def scene_of(objects: Iterable[Obj], namespace: str, name: str, backends: Backends) -> Scene:
     """The scene of one set in a dump."""
     known = list(objects)
-    blind = "" if any(map(scenes.is_event, known)) else "there are no events in the dump"
     mine = (o for o in known if is_of(o, LEADER_WORKER_SET) and _is_named(o, namespace, name))
     scene = scenes.of(known, namespace, name, backends.leaders_of(next(mine, None)), backends.workers)
-    return replace(scene, blind=blind)
+    return replace(scene, blind=blind_in(known))
 
 
 def scene_in_dump(objects: Sequence[Obj], path: str, namespace: str, name: str, backends: Backends) -> Scene:
@@ -125,7 +133,7 @@ def _times(obj: Obj) -> Iterator[str]:
     yield obj["metadata"].get("creationTimestamp") or ""
     if scenes.is_event(obj):
         yield scenes.happening(obj).time
-    elif any(is_of(obj, kind) for kind in _READ):
+    elif _is_read(obj):
         for condition in (obj.get("status") or {}).get("conditions") or ():
             yield condition.get("lastTransitionTime") or ""
 
