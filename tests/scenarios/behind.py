@@ -17,6 +17,16 @@ LONGEST = 15.0
 """Seconds after which nobody waits any more for what a cluster's controllers may leave as it is."""
 
 
+async def acted_on(cluster: TestCluster, kind: Kind, name: str) -> None:
+    """Wait until the manager has acted on an object as it is now, as its status says."""
+
+    async def observed() -> None:
+        live = await cluster.get(kind, name)
+        assert (live.get("status") or {}).get("observedGeneration") == generation_of(live)
+
+    await cluster.eventually(observed)
+
+
 async def rests(cluster: TestCluster, *kinds: Kind) -> None:
     """Wait until no object of these kinds in the test's namespace has changed for a while.
 

@@ -13,7 +13,7 @@ from lwskit.runtime.objects import Obj, condition_of, generation_of, is_deleting
 from lwskit.testing.cluster import EMBEDDED, ClusterOptions, TestCluster
 from lwskit.testing.observer import Observer
 from lwskit.testing.plugin import cluster_mode
-from tests.scenarios.behind import rests
+from tests.scenarios.behind import acted_on, rests
 
 T = TypeVar("T")
 
@@ -103,15 +103,6 @@ class Sets:
         await self.create(name, **fields)
         return await self.ready(name)
 
-    async def acted_on(self, name: str = "llm") -> None:
-        """Wait until the manager has acted on the set as it is now."""
-
-        async def observed() -> None:
-            live = await self.live(name)
-            assert (live.get("status") or {}).get("observedGeneration") == generation_of(live)
-
-        await self.cluster.eventually(observed)
-
     async def ready(self, name: str = "llm") -> Obj:
         """Make all pods ready, once the set as it is now has been acted on, until it is available and of full size.
 
@@ -131,7 +122,7 @@ class Sets:
             assert all(is_true(p, "Ready") and not is_deleting(p) for p in pods)
             return live
 
-        await self.acted_on(name)
+        await acted_on(self.cluster, LEADER_WORKER_SET, name)
         async with self.cluster.kubelet.playing():
             return await self.cluster.eventually(available)
 

@@ -4,7 +4,7 @@ revisions that become ready while others do not."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -68,7 +68,7 @@ def whole_at_once(sets: DisaggregatedSets, size: int, is_step: Callable[[Stand],
             children = await sets.children()
             if name not in children or generation_of(children[name]) != generation_of(said):
                 return {}
-            assert is_step(await stand_of(sets))
+            assert is_step(_standing(children.values()))
             pods = [pod for pod in await cluster.list(POD) if not is_deleting(pod)]
             assert len(pods) == size * sum(map(replicas_of, children.values()))
             assert all(is_true(pod, "Ready") for pod in pods)
@@ -151,10 +151,15 @@ def _copied(stand: Stand) -> Stand:
 
 async def stand_of(sets: DisaggregatedSets, slice: int = 0) -> Stand:
     """How the children of a slice that stay stand now."""
+    return _standing((await sets.children()).values(), slice)
+
+
+def _standing(children: Iterable[Obj], slice: int = 0) -> Stand:
     found: Stand = {}
-    for (number, revision, role), count in (await sets.sizes()).items():
-        if number == slice:
-            found.setdefault(revision, {})[role] = count
+    for child in children:
+        labels = labels_of(child)
+        if labels[names.SLICE_LABEL] == str(slice):
+            found.setdefault(revision_of(child), {})[labels[names.ROLE_LABEL]] = replicas_of(child)
     return found
 
 

@@ -12,7 +12,7 @@ from lwskit.groups.kinds import LEADER_WORKER_SET
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import Obj, condition_of, generation_of, is_deleting, is_true, labels_of
 from lwskit.testing.cluster import TestCluster
-from tests.scenarios.behind import rests
+from tests.scenarios.behind import acted_on, rests
 from tests.scenarios.support import ALL_KINDS, event_about, events_about, pod_template
 from tests.scenarios.written import READS
 
@@ -71,15 +71,6 @@ class DisaggregatedSets:
         await self.create(*roles, name=name, **fields)
         return await self.ready(name)
 
-    async def acted_on(self, name: str = "chat") -> None:
-        """Wait until the manager has acted on the set as it is now."""
-
-        async def observed() -> None:
-            live = await self.live(name)
-            assert (live.get("status") or {}).get("observedGeneration") == generation_of(live)
-
-        await self.cluster.eventually(observed)
-
     async def ready(self, name: str = "chat") -> Obj:
         """Make all pods ready, once the set as it is now has been acted on, until it is available. Returns it."""
 
@@ -89,7 +80,7 @@ class DisaggregatedSets:
             assert is_true(live, names.CONDITION_AVAILABLE), live.get("status")
             return live
 
-        await self.acted_on(name)
+        await acted_on(self.cluster, DISAGGREGATED_SET, name)
         async with self.cluster.kubelet.playing():
             return await self.cluster.eventually(available)
 

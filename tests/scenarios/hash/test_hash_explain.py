@@ -108,16 +108,20 @@ async def test_a_worker_that_is_not_ready(cluster: TestCluster, sets: HashSets):
     # As its kubelet does: the leader is not ready without its gate.
     await said(sets, chosen.name, "False")
     await cluster.kubelet.ready(chosen.name)
+    first = f"{cluster.namespace}/llm: 2 of 3 groups are ready"
+    last = f"It goes on by itself once group {chosen.key[:8]}… is ready."
     found = await explained(
         cluster,
         sets,
-        f"{cluster.namespace}/llm: 2 of 3 groups are ready",
+        first,
         f"The set waits for group {chosen.key[:8]}…, which is on its way. Pod {worker} ",
-        f"It goes on by itself once group {chosen.key[:8]}… is ready.",
+        last,
         group=chosen.key,
         pod=worker,
         state=State.PROGRESSING,
     )
+    assert found.paragraph.startswith(first)
+    assert found.paragraph.endswith(last)
     assert [v.name for v in found.next_to_go] == [chosen.name]
 
 
