@@ -152,13 +152,19 @@ async def test_a_revision_stays_while_surge_leaders_end(cluster: TestCluster, se
     await sets.running(replicas=2, size=2, rolloutStrategy=strategy(maxUnavailable=1, maxSurge=1))
     await sets.set_image("img:v2")
     await sets.has_pods("llm-0", "llm-0-1", "llm-1", "llm-1-1", "llm-2", "llm-2-1")
-    await cluster.patch(POD, "llm-2", {"metadata": {"finalizers": ["example.com/mine"]}})
+    # The last old leader goes no sooner than the surge: with all of them ready the StatefulSet would let go at once.
+    for name in ("llm-0", "llm-2"):
+        await cluster.patch(POD, name, {"metadata": {"finalizers": ["example.com/mine"]}})
+
+    async def surge_ends() -> None:
+        assert is_deleting((await sets.pods())["llm-2"])
 
     async def ended() -> None:
-        assert is_deleting((await sets.pods())["llm-2"])
         assert (await sets.conditions())[names.CONDITION_AVAILABLE] == "True"
 
     async with cluster.kubelet.playing():
+        await cluster.eventually(surge_ends)
+        await cluster.patch(POD, "llm-0", {"metadata": {"finalizers": None}})
         await cluster.eventually(ended)
         await cluster.settled(*ALL_KINDS)
     kept = {revision_key(r) for r in await sets.revisions()}
