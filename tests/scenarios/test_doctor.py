@@ -15,6 +15,7 @@ from lwskit.runtime.kinds import SERVICE, STATEFUL_SET
 from lwskit.runtime.objects import Obj
 from lwskit.testing.cluster import TestCluster
 from lwskit.testing.interceptors import matching
+from tests.scenarios.behind import acted_on
 from tests.scenarios.support import ALL_KINDS, Sets
 
 
@@ -74,6 +75,7 @@ async def test_what_a_set_leaves_behind(cluster: TestCluster, sets: Sets) -> Non
 async def test_a_set_that_starts_is_looked_at_again(cluster: TestCluster, sets: Sets) -> None:
     await sets.create(replicas=1, size=1)
     await sets.has_pods("llm-0")
+    await acted_on(cluster, LEADER_WORKER_SET, "llm")
     lasts = await examined(cluster, ("set-not-ready", "llm"), again=2.0)
     (finding,) = lasts.findings
     assert (finding.code, finding.name, finding.passes) == ("set-not-ready", "llm", True)

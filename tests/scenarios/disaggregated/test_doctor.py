@@ -13,6 +13,7 @@ from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import is_true
 from lwskit.testing.cluster import TestCluster
 from tests.scenarios import support
+from tests.scenarios.behind import acted_on
 from tests.scenarios.disaggregated.support import DisaggregatedSets, role, rolling, two_roles
 
 
@@ -55,6 +56,7 @@ async def test_a_rollout_that_is_stuck_is_told_of(cluster: TestCluster, sets: Di
         return found[0]
 
     pod = await cluster.eventually(made)
+    await acted_on(cluster, LEADER_WORKER_SET, pod.rpartition("-")[0])
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
     status = {"phase": "Pending", "conditions": [condition]}
     await cluster.patch(POD, pod, {"status": status}, subresource="status")
