@@ -15,7 +15,7 @@ from lwskit.runtime.client.requests import PatchType
 from lwskit.runtime.clock import Clock, rfc3339
 from lwskit.runtime.errors import Conflict, NotFound
 from lwskit.runtime.kinds import POD
-from lwskit.runtime.objects import Obj, is_deleting, is_true
+from lwskit.runtime.objects import Obj, is_deleting, is_true, uid_of
 
 ROUND = 0.1
 """Seconds between two looks at the pods of a kubelet that plays by itself."""
@@ -24,8 +24,9 @@ ROUND = 0.1
 class Kubelet:
     """Plays the kubelet for the pods of one namespace.
 
-    Statuses are written for the incarnation that was read: one that was replaced meanwhile is left alone. Methods that
-    take pod names raise NotFound for a pod that does not exist. A cancelled call may have written some of the statuses.
+    Statuses are written for what was read: a pod that somebody else has written meanwhile is read again, and one that
+    was replaced is left alone. Methods that take pod names raise NotFound for a pod that does not exist, and Conflict
+    for one that was replaced meanwhile. A cancelled call may have written some of the statuses.
     """
 
     def __init__(self, client: Client, clock: Clock, namespace: str) -> None:
@@ -36,27 +37,26 @@ class Kubelet:
     async def ready(self, *names: str) -> None:
         """Make pods Running and Ready, as far as their readiness gates are fulfilled."""
         for name in names:
-            await self._write(await self._pod(name), "Running", True)
+            await self._report(name, "Running", True)
 
     async def unready(self, *names: str) -> None:
         """Leave pods Running, no longer Ready."""
         for name in names:
-            await self._write(await self._pod(name), "Running", False)
+            await self._report(name, "Running", False)
 
     async def pending(self, *names: str) -> None:
         """Make pods Pending, as while their images are pulled."""
         for name in names:
-            await self._write(await self._pod(name), "Pending", False)
+            await self._report(name, "Pending", False)
 
     async def fail(self, name: str) -> None:
         """End all containers of a pod with an error; its phase is Failed."""
-        await self._write(await self._pod(name), "Failed", False)
+        await self._report(name, "Failed", False)
 
     async def restart_container(self, name: str, container: str | None = None, *, ready: bool = True) -> None:
         """Count one more restart of a container or init container (default: the first container) of a running pod."""
-        pod = await self._pod(name)
-        first: str = pod["spec"]["containers"][0]["name"]
-        await self._write(pod, "Running", ready, container or first)
+        first: str = (await self._pod(name))["spec"]["containers"][0]["name"]
+        await self._report(name, "Running", ready, container or first)
 
     async def make_ready(self, which: str | Sequence[str] = "all", *, quiet: float = 1.0) -> None:
         """Make the named pods ready, or with `all` every pod until none that is not ready has been seen for `quiet` s.
@@ -102,10 +102,22 @@ class Kubelet:
     async def _pod(self, name: str) -> Obj:
         return await self._client.get(POD, name, self._namespace)
 
+    async def _report(self, name: str, phase: str, ready: bool, restarted: str = "") -> None:
+        """Write the status of a pod as it is now, again if somebody else has just written it."""
+        pod = await self._pod(name)
+        while True:
+            try:
+                return await self._write(pod, phase, ready, restarted)
+            except Conflict:
+                before, pod = pod, await self._pod(name)
+                if uid_of(pod) != uid_of(before):
+                    raise
+
     async def _write(self, pod: Obj, phase: str, ready: bool, restarted: str = "") -> None:
         meta = pod["metadata"]
+        # What was read says whether readiness gates are fulfilled and how often containers have restarted.
         body = {
-            "metadata": {"uid": meta["uid"]},
+            "metadata": {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]},
             "status": pod_status(pod, phase, ready, rfc3339(self._clock.now()), restarted),
         }
         await self._client.patch(

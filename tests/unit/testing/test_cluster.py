@@ -7,11 +7,13 @@ import pytest
 
 from lwskit.runtime.cache.cache import Cache
 from lwskit.runtime.client.client import Client
-from lwskit.runtime.errors import NotFound
+from lwskit.runtime.errors import Conflict, NotFound
 from lwskit.runtime.kinds import CONFIG_MAP, DEPLOYMENT, POD, STATEFUL_SET
-from lwskit.runtime.objects import condition_of
+from lwskit.runtime.objects import condition_of, is_true
 from lwskit.testing.arguments import kinds_of
 from lwskit.testing.cluster import ClusterOptions
+from lwskit.testing.interceptors import matching
+from lwskit.testing.kubelet import Kubelet
 from lwskit.testing.provide import provide
 from lwskit.testing.report import describe
 from lwskit.testing.virtual import run
@@ -130,6 +132,54 @@ async def test_the_test_plays_the_kubelet(cluster):
     assert (await cluster.get(POD, "p"))["status"]["phase"] == "Failed"
     with pytest.raises(NotFound):
         await cluster.kubelet.pending("absent")
+
+
+async def between_a_look_and_its_status(cluster, act):
+    """A kubelet before whose first status somebody else acts."""
+    interceptor = await cluster.connect("kubelet")
+    left = [act]
+
+    async def first(request, send):
+        if left:
+            await left.pop()()
+        return await send(request)
+
+    interceptor.around(matching("PATCH", "/pods/p/status$"), first)
+    return Kubelet(Client(interceptor, clock=cluster.clock), cluster.clock, cluster.namespace)
+
+
+async def test_a_status_is_of_the_pod_as_it_is(cluster):
+    """A gate that is fulfilled between a kubelet's look and its write counts: it does not take back what it missed."""
+    gated = pod()
+    gated["spec"]["readinessGates"] = [{"conditionType": "x/y"}]
+    await cluster.create(POD, gated)
+
+    async def fulfilled():
+        conditions = [{"type": "x/y", "status": "True"}]
+        await cluster.patch(POD, "p", {"status": {"conditions": conditions}}, subresource="status")
+        await cluster.kubelet.ready("p")
+
+    kubelet = await between_a_look_and_its_status(cluster, fulfilled)
+    async with cluster.observe(POD) as observer:
+        await kubelet.ready("p")
+        await cluster.settled(POD)
+    seen = [is_true(change.obj, "Ready") for change in observer.changes]
+    assert seen == sorted(seen)
+    assert seen[-1]
+
+
+async def test_a_pod_that_was_replaced_is_left_alone(cluster):
+    await cluster.create(POD, pod())
+
+    async def replaced():
+        await cluster.delete(POD, "p")
+        await cluster.eventually(lambda: cluster.gone(POD, "p"))
+        await cluster.create(POD, pod())
+
+    kubelet = await between_a_look_and_its_status(cluster, replaced)
+    with pytest.raises(Conflict):
+        await kubelet.ready("p")
+    assert not is_true(await cluster.get(POD, "p"), "Ready")
 
 
 async def test_all_pods_are_made_ready(cluster):
