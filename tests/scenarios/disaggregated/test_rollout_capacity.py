@@ -67,7 +67,11 @@ async def test_capacity_is_released_after_a_minute_without_a_node(cluster: TestC
     await cluster.consistently(holds, duration=58.5 - (cluster.clock.monotonic() - since))
     assert "AvailabilityFallback" not in await sets.reasons()
     await stands(sets, third, prefill=1, decode=2)
-    assert second not in await stand_of(sets)
+
+    async def retired() -> None:
+        assert second not in await stand_of(sets)
+
+    await cluster.eventually(retired)
     assert cluster.clock.monotonic() - since < 63
     await sets.has_event(
         "AvailabilityFallback",
