@@ -13,9 +13,10 @@ from lwskit.groups import drain as drains
 from lwskit.groups import ownership
 from lwskit.groups.drain import Drain
 from lwskit.groups.kinds import LEADER_WORKER_SET
+from lwskit.groups.model import DecisionError
 from lwskit.groups.scene import Scene
 from lwskit.runtime.client.client import Client
-from lwskit.runtime.errors import ConfigurationError, Conflict, LwskitError, NotFound
+from lwskit.runtime.errors import ConfigurationError, Conflict, LwskitError, NotFound, another_uid_conflicts
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import version_of
 
@@ -60,7 +61,11 @@ async def carry_out(client: Client, namespace: str, of_set: str, drain: Drain, n
     before the set is scaled, cancellation too, takes the mark away first.
     """
     if drain.cost is not None:
-        await client.patch(POD, drain.name, drain.marking(str(drain.cost)), namespace)
+        try:
+            with another_uid_conflicts():
+                await client.patch(POD, drain.name, drain.marking(str(drain.cost)), namespace)
+        except (NotFound, Conflict) as error:
+            raise DecisionError(f"leader pod {drain.name} is gone") from error
     try:
         await _scale(client, namespace, of_set, drain, now)
     except BaseException as failure:
@@ -91,7 +96,8 @@ async def _scale(client: Client, namespace: str, of_set: str, drain: Drain, now:
 async def _unmark(client: Client, namespace: str, drain: Drain, failure: BaseException) -> None:
     """Take the mark away again. Raises ConfigurationError with the command that does it where that fails too."""
     try:
-        await client.patch(POD, drain.name, drain.unmarking, namespace)
+        with another_uid_conflicts():
+            await client.patch(POD, drain.name, drain.unmarking, namespace)
     except (NotFound, Conflict):
         # The pod is gone, or another one of its name is there.
         return

@@ -5,7 +5,8 @@ The leaves of ApiError stand for the reasons of an API server's Status (specific
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from math import inf
 from typing import Any
 
@@ -258,3 +259,17 @@ def is_too_large_version(error: ApiError) -> bool:
         return True
     text = "Too large resource version"
     return error.code == 504 and (text in error.message or any(text in _text(c.get("message")) for c in causes))
+
+
+@contextmanager
+def another_uid_conflicts() -> Iterator[None]:
+    """Inside the block a patch that names another UID than the object has raises Conflict, as a deletion does.
+
+    API servers refuse it as a change of an immutable field, with Invalid; any other Invalid passes.
+    """
+    try:
+        yield
+    except Invalid as error:
+        if any(cause.get("field") == "metadata.uid" for cause in error.details.get("causes") or ()):
+            raise Conflict(error.message, details=error.details) from error
+        raise

@@ -18,7 +18,15 @@ from lwskit.runtime.apply import apply_needed
 from lwskit.runtime.client.client import Client
 from lwskit.runtime.client.requests import PatchType
 from lwskit.runtime.clock import Clock
-from lwskit.runtime.errors import ApiError, ConfigurationError, Conflict, Invalid, LwskitError, NotFound, PlanError
+from lwskit.runtime.errors import (
+    ApiError,
+    ConfigurationError,
+    Conflict,
+    LwskitError,
+    NotFound,
+    PlanError,
+    another_uid_conflicts,
+)
 from lwskit.runtime.kinds import Kind
 from lwskit.runtime.objects import Key, Obj, ObjectRef, is_deleting, key_of, ref_of
 from lwskit.runtime.patch import merge_patch
@@ -221,7 +229,7 @@ class Executor:
     async def _patch_once(self, action: Patch, body: Obj) -> Obj:
         if action.uid:
             body = {**body, "metadata": {**(body.get("metadata") or {}), "uid": action.uid}}
-        try:
+        with another_uid_conflicts():
             return await self._client.patch(
                 action.kind,
                 action.key.name,
@@ -231,11 +239,6 @@ class Executor:
                 subresource=action.subresource or None,
                 field_manager=self._field_manager,
             )
-        except Invalid as error:
-            # Servers refuse another UID as a change of an immutable field; to a plan it is a failed precondition.
-            if action.uid and any(c.get("field") == "metadata.uid" for c in error.details.get("causes") or ()):
-                raise Conflict(error.message, details=error.details) from error
-            raise
 
     async def _delete(self, action: Delete) -> Obj:
         answer = await self._client.delete(

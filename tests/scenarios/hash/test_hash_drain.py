@@ -8,13 +8,13 @@ from lwskit.cli import draining
 from lwskit.groups.drain import Drain
 from lwskit.groups.model import DecisionError
 from lwskit.runtime.client.client import Client
-from lwskit.runtime.client.transport import HttpRequest
+from lwskit.runtime.client.transport import HttpRequest, HttpResponse
 from lwskit.runtime.errors import ConfigurationError, Conflict, Forbidden
 from lwskit.runtime.kinds import POD
 from lwskit.runtime.objects import annotations_of
 from lwskit.runtime.ranking import DELETION_COST
 from lwskit.testing.cluster import TestCluster
-from lwskit.testing.interceptors import matching
+from lwskit.testing.interceptors import Send, matching
 from tests.scenarios.budgets import limited
 from tests.scenarios.hash.support import HashSets
 from tests.scenarios.hash.test_hash_budget import exhausts
@@ -108,6 +108,43 @@ async def test_what_cannot_be_marked_is_not_scaled(cluster: TestCluster, sets: H
     with pytest.raises(Forbidden, match="you may not annotate"):
         await drained(cluster, drain, Client(wire))
     assert not wire.select(matching("PATCH", "/scale$"))
+
+
+async def replaced(cluster: TestCluster, name: str) -> None:
+    """The pod goes, and somebody makes another one of its name."""
+    await cluster.delete(POD, name)
+    await cluster.eventually(lambda: cluster.gone(POD, name))
+    await cluster.create(POD, {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+
+
+async def test_another_pod_of_the_name_is_not_marked(cluster: TestCluster, sets: HashSets):
+    await sets.running(replicas=2, size=1)
+    await sets.settled()
+    first = sorted(await sets.pods())[0]
+    drain = await looked(cluster, first)
+    await replaced(cluster, first)
+    with pytest.raises(DecisionError, match=f"leader pod {first} is gone"):
+        await drained(cluster, drain)
+    assert DELETION_COST not in annotations_of(await cluster.get(POD, first))
+    assert (await sets.live())["spec"]["replicas"] == 2
+
+
+async def test_another_pod_of_the_name_has_no_mark_to_take_away(cluster: TestCluster, sets: HashSets):
+    """What is told is why the set was not scaled."""
+    await sets.running(replicas=2, size=1)
+    await sets.settled()
+    first = sorted(await sets.pods())[0]
+    drain = await looked(cluster, first)
+    wire = await cluster.connect("drain")
+
+    async def refused(request: HttpRequest, send: Send) -> HttpResponse:
+        await replaced(cluster, first)
+        raise Forbidden("you may not scale")
+
+    wire.around(matching("PATCH", "/scale$"), refused)
+    with pytest.raises(Forbidden, match="you may not scale"):
+        await drained(cluster, drain, Client(wire))
+    assert len(wire.select(matching("PATCH", "/pods/"))) == 2
 
 
 async def test_a_mark_that_cannot_be_taken_away_is_told(cluster: TestCluster, sets: HashSets):

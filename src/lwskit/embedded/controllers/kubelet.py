@@ -24,7 +24,7 @@ from lwskit.runtime.client.requests import PatchType
 from lwskit.runtime.clock import Clock, RealClock, real_random, rfc3339
 from lwskit.runtime.controller.builder import Builder
 from lwskit.runtime.controller.handler import Event, objects_of
-from lwskit.runtime.errors import AlreadyExists, ConfigurationError, Conflict, NotFound
+from lwskit.runtime.errors import AlreadyExists, ConfigurationError, Conflict, NotFound, another_uid_conflicts
 from lwskit.runtime.kinds import NODE, POD
 from lwskit.runtime.objects import Key, Obj, ref_of, uid_of
 from lwskit.runtime.plan import Event as Record
@@ -179,9 +179,10 @@ class Kubelet:
         try:
             if step.status is not None:
                 body = {"metadata": {"uid": uid}, "status": step.status}
-                answer = await self._client.patch(
-                    POD, meta["name"], body, meta["namespace"], patch_type=PatchType.STRATEGIC, subresource="status"
-                )
+                with another_uid_conflicts():
+                    answer = await self._client.patch(
+                        POD, meta["name"], body, meta["namespace"], patch_type=PatchType.STRATEGIC, subresource="status"
+                    )
                 self._cache.ingest(POD, answer)
             if step.delete:
                 await self._client.delete(POD, meta["name"], meta["namespace"], uid=uid, grace_seconds=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from lwskit.embedded.controllers.placement import Placement
@@ -15,7 +16,7 @@ from lwskit.runtime.clock import Clock, rfc3339
 from lwskit.runtime.controller.builder import Builder
 from lwskit.runtime.controller.controller import Controller
 from lwskit.runtime.controller.handler import Create, Delete, Event, Generic, Update
-from lwskit.runtime.errors import Conflict, NotFound
+from lwskit.runtime.errors import Conflict, NotFound, another_uid_conflicts
 from lwskit.runtime.execute import RecorderLike
 from lwskit.runtime.kinds import NAMESPACE, NODE, POD
 from lwskit.runtime.objects import (
@@ -139,12 +140,10 @@ class Scheduler:
             condition["observedGeneration"] = generation_of(pod)
         meta = pod["metadata"]
         body = {"metadata": {"uid": uid_of(pod)}, "status": {"conditions": [condition]}}
-        try:
+        with suppress(NotFound, Conflict), another_uid_conflicts():
             await self._client.patch(
                 POD, meta["name"], body, meta["namespace"], patch_type=PatchType.STRATEGIC, subresource="status"
             )
-        except (NotFound, Conflict):
-            return
 
     def on_pod(self, old: Obj | None, new: Obj | None) -> None:
         """Keep the nodes' load current."""
