@@ -98,19 +98,26 @@ class Recorder:
         """A recorder that reports as another component and sends through this one."""
         return NamedRecorder(self, component, instance)
 
-    def event(self, event: Event, related: ObjectRef | None = None) -> None:
+    def event(self, event: Event, related: ObjectRef | None = None, *, at: datetime | None = None) -> None:
         """Record an event. Never waits and never raises; what the API cannot take is logged and dropped.
 
-        `related` stands in where the event's own is a reference to an answer.
+        `related` stands in where the event's own is a reference to an answer. `at` is when it happened, by default now.
         """
-        self.record(self.name, self._instance, event, related)
+        self.record(self.name, self._instance, event, related, at=at)
 
     def core(self, component: str) -> CoreRecorder:
         """A recorder of core/v1 events, as elections are told by, that sends through this one."""
         return CoreRecorder(self, component)
 
     def record(
-        self, component: str, instance: str, event: Event, related: ObjectRef | None = None, *, kind: Kind = EVENT
+        self,
+        component: str,
+        instance: str,
+        event: Event,
+        related: ObjectRef | None = None,
+        *,
+        kind: Kind = EVENT,
+        at: datetime | None = None,
     ) -> None:
         """Record an event as any component, of either kind of events. Never waits and never raises."""
         if self._stopped:
@@ -118,7 +125,7 @@ class Recorder:
         try:
             problem = _problem(event)
             if not problem:
-                self._record(component, instance, event, related, kind)
+                self._record(component, instance, event, related, kind, at or self._clock.now())
         except Exception as error:
             problem = repr(error)
         if problem:
@@ -126,25 +133,26 @@ class Recorder:
             # Escaped, as what is wrong may be that it cannot be printed.
             log.error("an event cannot be recorded", problem=problem, got=ascii(event)[:_SHOWN])
 
-    def _record(self, component: str, instance: str, event: Event, related: ObjectRef | None, kind: Kind) -> None:
+    def _record(
+        self, component: str, instance: str, event: Event, related: ObjectRef | None, kind: Kind, at: datetime
+    ) -> None:
         other = related if isinstance(event.related, AnswerOf) or event.related is None else event.related
         key = (kind, event.type, event.action, event.reason, component, instance, event.regarding, other)
         if kind == CORE_EVENT:
             # Only here different texts are different events.
             key = (*key, event.note)
-        now = self._clock.now()
         # An empty dictionary would not notice what has no hash before the event is queued.
         hash(key)
         entry = self._entries.pop(key, None)
         if entry is None:
             make = self._core_body if kind == CORE_EVENT else self._body
-            entry = _Entry(key, kind, make(component, instance, event, other, now), now, self._clock.monotonic())
+            entry = _Entry(key, kind, make(component, instance, event, other, at), at, self._clock.monotonic())
             self._push(entry)
             while len(self._entries) >= REMEMBERED:
                 del self._entries[next(iter(self._entries))]
         else:
             entry.count += 1
-            entry.last = now
+            entry.last = max(entry.last, at)
             entry.seen = self._clock.monotonic()
             if entry.count == 2:
                 self._flush(entry)
@@ -310,9 +318,9 @@ class NamedRecorder:
         self._component = component
         self._instance = instance
 
-    def event(self, event: Event, related: ObjectRef | None = None) -> None:
+    def event(self, event: Event, related: ObjectRef | None = None, *, at: datetime | None = None) -> None:
         """Record an event. Never waits and never raises."""
-        self._recorder.record(self._component, self._instance, event, related)
+        self._recorder.record(self._component, self._instance, event, related, at=at)
 
 
 class CoreRecorder:
@@ -322,9 +330,9 @@ class CoreRecorder:
         self._recorder = recorder
         self._component = component
 
-    def event(self, event: Event, related: ObjectRef | None = None) -> None:
+    def event(self, event: Event, related: ObjectRef | None = None, *, at: datetime | None = None) -> None:
         """Record an event. Never waits and never raises."""
-        self._recorder.record(self._component, "", event, related, kind=CORE_EVENT)
+        self._recorder.record(self._component, "", event, related, kind=CORE_EVENT, at=at)
 
 
 def _subject(body: Obj) -> Obj:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import Protocol, TypeVar, cast
 
 import structlog
@@ -89,8 +90,8 @@ class CacheLike(Protocol):
 class RecorderLike(Protocol):
     """Records events without waiting."""
 
-    def event(self, event: Event, related: ObjectRef | None = None) -> None:
-        """Record an event; `related` stands in for a reference that the plan could not know."""
+    def event(self, event: Event, related: ObjectRef | None = None, *, at: datetime | None = None) -> None:
+        """Record an event; `related` stands in for a reference that the plan could not know, `at` for this moment."""
         ...
 
 
@@ -134,6 +135,8 @@ class Executor:
             if isinstance(action, Emit):
                 self._record(action.event, answers)
                 continue
+            # What follows from a request may be told before its answer is here.
+            sent = self._clock.now()
             try:
                 answer, changed = await self._send(action)
             except LwskitError as error:
@@ -156,7 +159,7 @@ class Executor:
             if changed:
                 log.info(action.why, action=type(action).__name__, object=_label(action))
                 if action.on_success:
-                    self._record(action.on_success, answers)
+                    self._record(action.on_success, answers, at=sent)
         if failed is not None:
             raise failed
         if plan.note:
@@ -287,7 +290,7 @@ class Executor:
             # A kind that is not cached is applied without looking.
             return None
 
-    def _record(self, event: Event, answers: Mapping[str, Obj], error: str = "") -> None:
+    def _record(self, event: Event, answers: Mapping[str, Obj], error: str = "", at: datetime | None = None) -> None:
         if error:
             event = dataclasses.replace(event, note=event.note.replace("{error}", error))
         related = event.related
@@ -295,7 +298,7 @@ class Executor:
             # The action's error may have been absorbed: then there is nothing to relate to.
             answer = answers.get(related.name)
             related = ref_of(answer, related.kind) if answer is not None else None
-        self._recorder.event(dataclasses.replace(event, related=related))
+        self._recorder.event(dataclasses.replace(event, related=related), at=at)
 
 
 async def reconcile(

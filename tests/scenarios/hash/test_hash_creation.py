@@ -52,10 +52,10 @@ async def test_a_new_set(cluster: TestCluster, sets: HashSets):
     assert template["metadata"]["annotations"][names.GROUP_IDENTITY_ANNOTATION] == "Hash"
     assert template["metadata"]["labels"][names.REVISION_LABEL] == revision_key(revision)
     assert annotations_of(deployment)[names.REPLICAS_ANNOTATION] == "3"
-    assert (await cluster.get(SERVICE, "llm"))["spec"]["clusterIP"] == "None"
     assert sorted(await cluster.names(STATEFUL_SET)) == sorted(g.host for g in groups.values())
 
     async def told() -> None:
+        assert (await cluster.get(SERVICE, "llm"))["spec"]["clusterIP"] == "None"
         assert (await sets.conditions())["Progressing"] == "True"
 
     await cluster.eventually(told)

@@ -43,7 +43,7 @@ class Heard:
     def __init__(self) -> None:
         self.events: list[Event] = []
 
-    def event(self, event: Event, related: object = None) -> None:
+    def event(self, event: Event, related: object = None, *, at: object = None) -> None:
         self.events.append(event)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import hypothesis.strategies as st
@@ -89,6 +90,23 @@ async def test_an_event_has_the_stated_fields(clock: Clock) -> None:
             "related": related.as_dict(),
         }
     ]
+
+
+async def test_an_event_may_have_happened_before(clock: Clock) -> None:
+    server = EventServer(clock)
+    async with recording(clock, server) as recorder:
+        begin = clock.now()
+        await clock.sleep(2)
+        recorder.event(event(), at=begin)
+        recorder.named("other", "other-host").event(event(), at=begin)
+        recorder.core("elector").event(event(), at=begin)
+        await clock.sleep(1)
+        recorder.event(event(), at=begin + timedelta(seconds=1))
+        recorder.event(event(), at=begin)
+        await clock.sleep(1)
+    times = [e.get("eventTime") or e["lastTimestamp"] for e in server.created]
+    assert times == ["2026-01-01T00:00:00.100000Z", "2026-01-01T00:00:00.100000Z", "2026-01-01T00:00:00Z"]
+    assert [body["series"]["lastObservedTime"] for _, body in server.patched] == ["2026-01-01T00:00:01.100000Z"]
 
 
 async def test_the_same_event_twice_is_one_create_and_one_patch_and_then_silence_until_refresh(clock: Clock) -> None:

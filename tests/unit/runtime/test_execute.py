@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
@@ -95,9 +96,11 @@ class FakeCache:
 class FakeRecorder:
     def __init__(self) -> None:
         self.events: list[Event] = []
+        self.times: list[datetime | None] = []
 
-    def event(self, event: Event, related: ObjectRef | None = None) -> None:
+    def event(self, event: Event, related: ObjectRef | None = None, *, at: datetime | None = None) -> None:
         self.events.append(event)
+        self.times.append(at)
 
 
 class Bench:
@@ -138,6 +141,23 @@ async def test_a_create_hands_its_answer_to_the_cache_and_records_success_with_t
     assert ("fieldManager", "m") in bench.transport.requests[0].query
     assert bench.cache.ingested == [pod()]
     assert bench.recorder.events[0].related == ObjectRef("v1", "Pod", "n", "p", "u-p", "2")
+
+
+async def test_an_event_happened_when_its_request_was_sent(clock: Clock) -> None:
+    """What others do next may be told before the answer is here."""
+    bench = Bench(clock, pod())
+    before = clock.now()
+    send = bench.transport.send
+
+    async def slow(request: HttpRequest, *, timeout: float | None = None) -> HttpResponse:
+        answer = await send(request, timeout=timeout)
+        await clock.sleep(3)
+        return answer
+
+    bench.transport.send = slow  # type: ignore[method-assign]
+    await bench.run(Create(why="make it", kind=POD, obj=pod(version=""), on_success=event("made")))
+    assert clock.now() == before + timedelta(seconds=3)
+    assert bench.recorder.times == [before]
 
 
 async def test_a_failure_stops_the_plan_and_its_event_carries_the_servers_text(clock: Clock) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import structlog
 
@@ -43,9 +44,9 @@ class CoreRecorder:
         self._known: dict[Event, _Recorded] = {}
         self._last = 0
 
-    def event(self, event: Event, related: ObjectRef | None = None) -> None:
-        """Record an event soon; never blocks. `related` is not part of core events."""
-        self._pending.put_nowait((event, rfc3339(self._clock.now())))
+    def event(self, event: Event, related: ObjectRef | None = None, *, at: datetime | None = None) -> None:
+        """Record an event soon; never blocks. `related` is not part of core events, `at` is by default now."""
+        self._pending.put_nowait((event, rfc3339(at or self._clock.now())))
 
     async def run(self) -> None:
         """Write events until cancelled; those still waiting then are lost, as with every event."""
