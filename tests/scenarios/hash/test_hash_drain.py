@@ -26,6 +26,13 @@ async def looked(cluster: TestCluster, name: str) -> Drain:
     return drain
 
 
+async def one_of_two(cluster: TestCluster, sets: HashSets) -> Drain:
+    """A set of two ready groups of one pod each, and how one of them is drained."""
+    await sets.running(replicas=2, size=1)
+    await sets.settled()
+    return await looked(cluster, sorted(await sets.pods())[0])
+
+
 async def drained(cluster: TestCluster, drain: Drain, client: Client | None = None) -> None:
     await draining.carry_out(client or cluster.client, cluster.namespace, "llm", drain, cluster.clock.now)
 
@@ -99,10 +106,7 @@ async def test_the_mark_goes_when_scaling_fails(cluster: TestCluster, sets: Hash
 
 
 async def test_what_cannot_be_marked_is_not_scaled(cluster: TestCluster, sets: HashSets):
-    await sets.running(replicas=2, size=1)
-    await sets.settled()
-    first = sorted(await sets.pods())[0]
-    drain = await looked(cluster, first)
+    drain = await one_of_two(cluster, sets)
     wire = await cluster.connect("drain")
     wire.fail(matching("PATCH", "/pods/"), Forbidden("you may not annotate"), times=None)
     with pytest.raises(Forbidden, match="you may not annotate"):
@@ -118,27 +122,21 @@ async def replaced(cluster: TestCluster, name: str) -> None:
 
 
 async def test_another_pod_of_the_name_is_not_marked(cluster: TestCluster, sets: HashSets):
-    await sets.running(replicas=2, size=1)
-    await sets.settled()
-    first = sorted(await sets.pods())[0]
-    drain = await looked(cluster, first)
-    await replaced(cluster, first)
-    with pytest.raises(DecisionError, match=f"leader pod {first} is gone"):
+    drain = await one_of_two(cluster, sets)
+    await replaced(cluster, drain.name)
+    with pytest.raises(DecisionError, match=f"leader pod {drain.name} is gone"):
         await drained(cluster, drain)
-    assert DELETION_COST not in annotations_of(await cluster.get(POD, first))
+    assert DELETION_COST not in annotations_of(await cluster.get(POD, drain.name))
     assert (await sets.live())["spec"]["replicas"] == 2
 
 
 async def test_another_pod_of_the_name_has_no_mark_to_take_away(cluster: TestCluster, sets: HashSets):
     """What is told is why the set was not scaled."""
-    await sets.running(replicas=2, size=1)
-    await sets.settled()
-    first = sorted(await sets.pods())[0]
-    drain = await looked(cluster, first)
+    drain = await one_of_two(cluster, sets)
     wire = await cluster.connect("drain")
 
     async def refused(request: HttpRequest, send: Send) -> HttpResponse:
-        await replaced(cluster, first)
+        await replaced(cluster, drain.name)
         raise Forbidden("you may not scale")
 
     wire.around(matching("PATCH", "/scale$"), refused)
@@ -149,10 +147,7 @@ async def test_another_pod_of_the_name_has_no_mark_to_take_away(cluster: TestClu
 
 async def test_a_mark_that_cannot_be_taken_away_is_told(cluster: TestCluster, sets: HashSets):
     """With the command that takes it away."""
-    await sets.running(replicas=2, size=1)
-    await sets.settled()
-    first = sorted(await sets.pods())[0]
-    drain = await looked(cluster, first)
+    drain = await one_of_two(cluster, sets)
     wire = await cluster.connect("drain")
     wire.fail(matching("PATCH", "/scale$"), Forbidden("you may not scale"), times=None)
 
@@ -163,7 +158,7 @@ async def test_a_mark_that_cannot_be_taken_away_is_told(cluster: TestCluster, se
     wire.fail(again, Forbidden("you may not annotate"), times=None)
     with pytest.raises(ConfigurationError, match="you may not scale; and the deletion cost of pod") as told:
         await drained(cluster, drain, Client(wire))
-    assert f"annotate pod {first} controller.kubernetes.io/pod-deletion-cost-`" in str(told.value)
+    assert f"annotate pod {drain.name} controller.kubernetes.io/pod-deletion-cost-`" in str(told.value)
 
 
 async def test_a_kept_group_is_not_drained(cluster: TestCluster, sets: HashSets):
